@@ -10,7 +10,7 @@ namespace tf_cudnn_rnn {
 // One typed pointer per function of cudnn_functions.inc, under the function's own name. A complete
 // table has no null pointer.
 struct CudnnApi {
-#define CUDNN_RNN_FUNCTION(result, name, parameters, arguments) decltype(&::name) name = nullptr;
+#define CUDNN_RNN_FUNCTION(result, name, parameters, arguments) result(*name) parameters = nullptr;
 #include "cc/cudnn/cudnn_functions.inc"
 };
 

@@ -1,7 +1,7 @@
-// The part of cuDNN 9's C API that recurrent networks need: types, enum values and prototypes,
-// declared here so that building needs no NVIDIA header. tests/cc/header_conformance_test.cc holds
-// every value and signature equal to a real cudnn.h. Names and meanings are NVIDIA's; the cuDNN
-// documentation applies.
+// The types and enum values of cuDNN 9's C API that recurrent networks need, declared here so that
+// building needs no NVIDIA header; the functions are in cudnn_functions.inc.
+// tests/cc/header_conformance_test.cc holds every value and signature equal to a real cudnn.h. Names
+// and meanings are NVIDIA's; the cuDNN documentation applies.
 //
 // Do not include this header together with a real cudnn.h in one namespace.
 #ifndef TF_CUDNN_RNN_OPS_CC_CUDNN_CUDNN_RNN_API_H_
@@ -21,14 +21,16 @@ typedef struct cudnnRNNDataStruct* cudnnRNNDataDescriptor_t;
 typedef struct CUstream_st* cudaStream_t;
 
 // A thousand per category since cuDNN 9; versions add values within a category, so test
-// `status / 1000` where the category is what matters. Only the first of each is listed.
+// `status / 1000` where the category is what matters. Only the first of each is listed, and what
+// says that memory ran out.
 typedef enum {
   CUDNN_STATUS_SUCCESS = 0,
   CUDNN_STATUS_NOT_INITIALIZED = 1001,
   CUDNN_STATUS_BAD_PARAM = 2000,
   CUDNN_STATUS_NOT_SUPPORTED = 3000,
   CUDNN_STATUS_INTERNAL_ERROR = 4000,
-  CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED = 4004,
+  CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED = 4003,
+  CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED = 4004,
   CUDNN_STATUS_EXECUTION_FAILED = 5000,
 } cudnnStatus_t;
 
@@ -88,9 +90,6 @@ typedef enum {
 
 // Values for `auxFlags` of cudnnSetRNNDescriptor_v8; macros in cuDNN's header.
 enum { CUDNN_RNN_PADDED_IO_DISABLED = 0, CUDNN_RNN_PADDED_IO_ENABLED = 1 };
-
-#define CUDNN_RNN_FUNCTION(result, name, parameters, arguments) result name parameters;
-#include "cc/cudnn/cudnn_functions.inc"
 
 }  // extern "C"
 

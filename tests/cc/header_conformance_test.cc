@@ -1,0 +1,119 @@
+// Compiled where a real cudnn.h is, never run: our declarations (cc/cudnn/cudnn_rnn_api.h,
+// cudnn_functions.inc) equal cuDNN's own, every enum value and every function's exact type.
+// tools/check_cudnn.py compiles it and also sees to it that no enum value is left out below.
+#include <cudnn.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+// These are macros in cuDNN's header and enum values in ours.
+constexpr unsigned real_padded_io_disabled = CUDNN_RNN_PADDED_IO_DISABLED;
+constexpr unsigned real_padded_io_enabled = CUDNN_RNN_PADDED_IO_ENABLED;
+#undef CUDNN_RNN_PADDED_IO_DISABLED
+#undef CUDNN_RNN_PADDED_IO_ENABLED
+
+namespace ours {
+#include "cc/cudnn/cudnn_api.h"
+}  // namespace ours
+
+// cuDNN's type of the same name for each of our types; what is no type of ours is itself.
+template <class T>
+struct Real {
+  using type = T;
+};
+template <class T>
+struct Real<const T> {
+  using type = const typename Real<T>::type;
+};
+template <class T>
+struct Real<T*> {
+  using type = typename Real<T>::type*;
+};
+template <class R, class... A>
+struct Real<R(A...)> {
+  using type = typename Real<R>::type(typename Real<A>::type...);
+};
+#define ENUM(name)          \
+  template <>               \
+  struct Real<ours::name> { \
+    using type = ::name;    \
+  };                        \
+  static_assert(std::is_same_v<std::underlying_type_t<ours::name>, std::underlying_type_t<::name>>);
+#define HANDLE(name)                               \
+  template <>                                      \
+  struct Real<std::remove_pointer_t<ours::name>> { \
+    using type = std::remove_pointer_t<::name>;    \
+  };
+ENUM(cudnnStatus_t)
+ENUM(cudnnDataType_t)
+ENUM(cudnnMathType_t)
+ENUM(cudnnTensorFormat_t)
+ENUM(cudnnForwardMode_t)
+ENUM(cudnnWgradMode_t)
+ENUM(cudnnRNNAlgo_t)
+ENUM(cudnnRNNMode_t)
+ENUM(cudnnRNNBiasMode_t)
+ENUM(cudnnDirectionMode_t)
+ENUM(cudnnRNNInputMode_t)
+ENUM(cudnnRNNDataLayout_t)
+HANDLE(cudnnHandle_t)
+HANDLE(cudnnTensorDescriptor_t)
+HANDLE(cudnnFilterDescriptor_t)
+HANDLE(cudnnDropoutDescriptor_t)
+HANDLE(cudnnRNNDescriptor_t)
+HANDLE(cudnnRNNDataDescriptor_t)
+HANDLE(cudaStream_t)
+
+// A type of ours that is not listed above stays ours, and the comparison fails.
+#define CUDNN_RNN_FUNCTION(result, name, parameters, arguments)                            \
+  static_assert(                                                                           \
+      std::is_same_v<                                                                      \
+          Real<std::remove_pointer_t<decltype(ours::tf_cudnn_rnn::CudnnApi::name)>>::type, \
+          decltype(::name)>,                                                               \
+      #name);
+#include "cc/cudnn/cudnn_functions.inc"
+
+#define VALUE(name) static_assert(static_cast<int>(ours::name) == static_cast<int>(::name), #name);
+VALUE(CUDNN_STATUS_SUCCESS)
+VALUE(CUDNN_STATUS_NOT_INITIALIZED)
+VALUE(CUDNN_STATUS_BAD_PARAM)
+VALUE(CUDNN_STATUS_NOT_SUPPORTED)
+VALUE(CUDNN_STATUS_INTERNAL_ERROR)
+VALUE(CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED)
+VALUE(CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED)
+VALUE(CUDNN_STATUS_EXECUTION_FAILED)
+VALUE(CUDNN_DATA_FLOAT)
+VALUE(CUDNN_DATA_DOUBLE)
+VALUE(CUDNN_DATA_HALF)
+VALUE(CUDNN_DATA_BFLOAT16)
+VALUE(CUDNN_DEFAULT_MATH)
+VALUE(CUDNN_TENSOR_OP_MATH)
+VALUE(CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION)
+VALUE(CUDNN_FMA_MATH)
+VALUE(CUDNN_TENSOR_NCHW)
+VALUE(CUDNN_FWD_MODE_INFERENCE)
+VALUE(CUDNN_FWD_MODE_TRAINING)
+VALUE(CUDNN_WGRAD_MODE_ADD)
+VALUE(CUDNN_WGRAD_MODE_SET)
+VALUE(CUDNN_RNN_ALGO_STANDARD)
+VALUE(CUDNN_RNN_ALGO_PERSIST_STATIC)
+VALUE(CUDNN_RNN_ALGO_PERSIST_DYNAMIC)
+VALUE(CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H)
+VALUE(CUDNN_RNN_RELU)
+VALUE(CUDNN_RNN_TANH)
+VALUE(CUDNN_LSTM)
+VALUE(CUDNN_GRU)
+VALUE(CUDNN_RNN_NO_BIAS)
+VALUE(CUDNN_RNN_SINGLE_INP_BIAS)
+VALUE(CUDNN_RNN_DOUBLE_BIAS)
+VALUE(CUDNN_RNN_SINGLE_REC_BIAS)
+VALUE(CUDNN_UNIDIRECTIONAL)
+VALUE(CUDNN_BIDIRECTIONAL)
+VALUE(CUDNN_LINEAR_INPUT)
+VALUE(CUDNN_SKIP_INPUT)
+VALUE(CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED)
+VALUE(CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED)
+VALUE(CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED)
+static_assert(ours::CUDNN_RNN_PADDED_IO_DISABLED == real_padded_io_disabled);
+static_assert(ours::CUDNN_RNN_PADDED_IO_ENABLED == real_padded_io_enabled);
