@@ -1,0 +1,81 @@
+# Every target sets up what it needs: a virtual environment in .venv, TensorFlow, the op library.
+#
+#   make demo      builds, trains on real data, saves, reloads, plots
+#   make test      builds, runs the whole test-suite
+#   make build     the op library, in place
+#   make engine    build/libcudnn_rnn_cpu.so, the CPU engine under cuDNN's names
+#   make cc-test   the C++ tests alone (GoogleTest: install libgtest-dev or set GTEST_ROOT)
+#   make wheel     dist/*.whl against the TensorFlow in .venv
+#   make lint      formatter, linters and house rules; make format mends what can be mended
+#   make bazel-test  the Bazel build and its tests, with bazelisk or BAZEL=...
+#
+# Variables: PYTHON (the Python of the virtual environment), VENV (its folder), TENSORFLOW (a
+# requirement such as "tensorflow==2.21.0"), CXX, JOBS, PYTEST_ARGS.
+
+PYTHON ?= python3
+VENV ?= .venv
+TENSORFLOW ?= $(shell sed -n 's/^cpu = \["\(.*\)"\]$$/\1/p' pyproject.toml)
+PYTEST_ARGS ?=
+BAZEL ?= bazelisk
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+.PHONY: demo test build engine build/cc_tests cc-test wheel lint format bazel-test clean
+.DEFAULT_GOAL := build
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The package itself is installed as a link to this tree, so later builds only renew _ops.so.
+$(VENV)/.ready: pyproject.toml setup.py | $(BIN)/python
+	@echo "installing $(TENSORFLOW)"
+	$(PIP) install "setuptools>=77" "$(TENSORFLOW)"
+	$(PIP) install --no-build-isolation --editable '.[test,examples]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/.ready
+	$(PIP) install --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+build: $(VENV)/.ready
+	$(BIN)/python tools/build_cc.py ops
+
+engine: $(VENV)/.ready
+	$(BIN)/python tools/build_cc.py engine
+
+build/cc_tests: $(VENV)/.ready
+	$(BIN)/python tools/build_cc.py tests
+
+cc-test: build/cc_tests
+	$(BIN)/python -m pytest tests/test_cc.py $(PYTEST_ARGS)
+
+test: build engine build/cc_tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+demo: build
+	$(BIN)/python examples/japanese_vowels.py --output build/demo
+
+wheel: $(VENV)/.ready
+	rm -rf build/lib* build/bdist*
+	$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist .
+	$(BIN)/python tools/check_wheel.py dist/*.whl
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	git ls-files '*.cc' '*.h' '*.inc' | xargs $(BIN)/clang-format --dry-run -Werror
+	$(BIN)/python tools/check_house.py
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	git ls-files '*.cc' '*.h' '*.inc' | xargs $(BIN)/clang-format -i
+
+bazel-test: $(VENV)/.ready
+	PYTHON_BIN_PATH=$(abspath $(BIN)/python) $(BAZEL) test //...
+
+clean:
+	rm -rf build dist *.egg-info tf_cudnn_rnn_ops/_ops.so tf_cudnn_rnn_ops/build_info.json

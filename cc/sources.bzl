@@ -1,0 +1,64 @@
+"""The C++ sources of each layer, with their flags.
+
+Bazel loads this file and tools/build_cc.py executes it as Python, so it holds plain assignments
+only. Every .cc file below cc/ and every test below tests/cc/ stands here exactly once (headers are
+found by the compiler and by a glob); tools/check_house.py holds the lists against the tree.
+"""
+
+# The seam: cuDNN's API and what reaches the library behind it. No TensorFlow.
+CUDNN_SOURCES = []
+
+# The CPU engine behind that API. No TensorFlow.
+CPU_SOURCES = []
+
+# The engine's kernels, one file per instruction set, each with the flags that it alone gets: the
+# rest of the library must run on any machine of the architecture.
+CPU_KERNEL_SOURCES = {
+    "x86_64": {
+    },
+    "aarch64": {
+    },
+}
+
+# cuDNN's names for the engine: only in the stand-alone libcudnn_rnn_cpu.so.
+CPU_EXPORT_SOURCES = []
+
+# From an op's configuration to cuDNN calls. No TensorFlow.
+RNN_SOURCES = []
+
+# The op definitions and the kernels: the only files that include TensorFlow.
+OPS_SOURCES = []
+KERNEL_SOURCES = []
+
+# GoogleTest files, one binary each, linked with the layers that do without TensorFlow.
+CC_TEST_SOURCES = []
+
+# Flags of every file.
+COPTS = [
+    "-O2",
+    "-g0",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fvisibility-inlines-hidden",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-Wall",
+    "-Wextra",
+]
+
+# Further flags of CPU_SOURCES and CPU_KERNEL_SOURCES.
+CPU_COPTS = [
+    "-O3",
+    "-ffp-contract=fast",
+]
+
+# The language where TensorFlow does not choose it.
+CXX_STANDARD = "-std=c++17"
+
+# Flags for linking a shared library; cc/exports.lds and the libraries come on top.
+LINKOPTS = [
+    "-Wl,-Bsymbolic",
+    "-Wl,--gc-sections",
+    "-Wl,-z,defs",
+    "-Wl,-z,noexecstack",
+]
