@@ -1,7 +1,7 @@
 """Compares what this project declares of cuDNN with cuDNN itself.
 
-    python tools/check_cudnn.py FOLDER...           site-packages folders that hold a cudnn.h
-    python tools/check_cudnn.py --fetch FOLDER      the newest cuDNN of pip, unpacked into FOLDER first
+    python tools/check_cudnn.py FOLDER...         site-packages folders that hold a cudnn.h
+    python tools/check_cudnn.py --fetch FOLDER    first unpacks the newest cuDNN of pip in FOLDER
 
 A folder has TensorFlow's GPU wheel, or the wheels nvidia-cudnn-cu12, nvidia-cuda-runtime-cu12 and
 nvidia-cuda-nvcc-cu12. For each cudnn.h in it, tests/cc/header_conformance_test.cc must compile, and
@@ -70,7 +70,8 @@ def missing_symbols(library):
     command = ["nm", "-D", "--defined-only", library]
     table = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     defined = {line.split()[-1].split("@")[0] for line in table.splitlines()}
-    functions = re.findall(r"^CUDNN_RNN_FUNCTION\([^,]+, (\w+),", read(CUDNN, "cudnn_functions.inc"), re.M)
+    list_of_functions = read(CUDNN, "cudnn_functions.inc")
+    functions = re.findall(r"^CUDNN_RNN_FUNCTION\([^,]+, (\w+),", list_of_functions, re.MULTILINE)
     return len(functions), [name for name in functions if name not in defined]
 
 
