@@ -11,8 +11,11 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 command=$1
 shift
-set -- --nosandbox_debug "$@"
-for repository in rules_cc rules_java remote_coverage_tools; do
-  set -- "--override_repository=$repository=$here/$repository" "$@"
-done
+case $command in build | test | run)
+  set -- --nosandbox_debug "$@"
+  for repository in rules_cc rules_java remote_coverage_tools; do
+    set -- "--override_repository=$repository=$here/$repository" "$@"
+  done
+  ;;
+esac
 exec "${BAZEL:-/usr/bin/bazel-4}" "$command" "$@"
