@@ -39,7 +39,7 @@ def canonical_shapes(
     gates = GATES[rnn_mode]
     directions = _directions(direction)
     width = num_proj or num_units
-    skip = _skips(input_mode, input_size, width)
+    skip = _skips(input_mode, input_size, num_units, width)
     weight_shapes = []
     for layer in range(num_layers):
         if layer == 0:
@@ -131,7 +131,7 @@ def forward(
     if not time_major:
         input = _swap_batch_and_time(input)
         input_h = _swap_batch_and_time(input_h)
-        input_c = _swap_batch_and_time(input_c)
+        input_c = None if input_c is None else _swap_batch_and_time(input_c)
         dropout_masks = dropout_masks and [_swap_batch_and_time(mask) for mask in dropout_masks]
 
     steps, batch, input_size = input.shape[-3:]
@@ -171,7 +171,7 @@ def forward(
                 weights[p * weights_per_pseudo_layer : (p + 1) * weights_per_pseudo_layer],
                 biases[p * biases_per_pseudo_layer : (p + 1) * biases_per_pseudo_layer],
                 valid,
-                skip=layer == 0 and _skips(input_mode, input_size, width),
+                skip=layer == 0 and _skips(input_mode, input_size, num_units, width),
                 reverse=bool(reverse),
             )
             outputs.append(output)
@@ -236,8 +236,8 @@ def gradients(
     def central_differences(name):
         value = arguments[name]
         gradient = np.zeros(value.size)
-        bytes_per_variation = 8 * (arguments["input"].size + params.size + 8 * output_backprop.size)
-        at_once = max(1, max_bytes // bytes_per_variation)
+        sizes = [*(argument.size for argument in arguments.values()), 8 * np.size(output_backprop)]
+        at_once = max(1, max_bytes // (8 * sum(sizes)))
         for first in range(0, value.size, at_once):
             moved = np.arange(first, min(first + at_once, value.size))
             shift = np.zeros([len(moved), value.size])
@@ -341,5 +341,8 @@ def _directions(direction):
     return 2 if direction == "bidirectional" else 1
 
 
-def _skips(input_mode, input_size, width):
-    return input_mode == "skip_input" or (input_mode == "auto_select" and input_size == width)
+def _skips(input_mode, input_size, num_units, width):
+    # auto_select skips where that is possible: x itself can only be added to gates as wide as it
+    # is, and the op refuses skip_input together with a projection.
+    possible = input_size == num_units == width
+    return input_mode == "skip_input" or (input_mode == "auto_select" and possible)
