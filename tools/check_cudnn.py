@@ -53,8 +53,9 @@ def fetch(folder):
 
 
 def check_completeness():
-    """Every enum value of our header must be compared by the test."""
-    declared = set(re.findall(r"\b(CUDNN_\w+) =", read(CUDNN, "cudnn_rnn_api.h")))
+    """Every enum value of our headers must be compared by the test."""
+    headers = read(CUDNN, "cudnn_rnn_api.h") + read(CUDNN, "cuda_driver.h")
+    declared = set(re.findall(r"\b(CU[A-Z]*_\w+) = \d", headers))
     return sorted(name for name in declared if f"{name})" not in read(TEST).replace(" ==", ")"))
 
 

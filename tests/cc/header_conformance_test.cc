@@ -1,10 +1,12 @@
 // Compiled where a real cudnn.h is, never run: our declarations (cc/cudnn/cudnn_rnn_api.h,
-// cudnn_functions.inc) equal cuDNN's own, every enum value and every function's exact type.
-// tools/check_cudnn.py compiles it and also sees to it that no enum value is left out below.
+// cudnn_functions.inc, cuda_driver.h) equal NVIDIA's own, every enum value and every function's
+// exact type. tools/check_cudnn.py compiles it and sees to it that no enum value is left out below.
+#include <cuda.h>
 #include <cudnn.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 // These are macros in cuDNN's header and enum values in ours.
@@ -14,6 +16,7 @@ constexpr unsigned real_padded_io_enabled = CUDNN_RNN_PADDED_IO_ENABLED;
 #undef CUDNN_RNN_PADDED_IO_ENABLED
 
 namespace ours {
+#include "cc/cudnn/cuda_driver.h"
 #include "cc/cudnn/cudnn_api.h"
 }  // namespace ours
 
@@ -64,6 +67,14 @@ HANDLE(cudnnDropoutDescriptor_t)
 HANDLE(cudnnRNNDescriptor_t)
 HANDLE(cudnnRNNDataDescriptor_t)
 HANDLE(cudaStream_t)
+ENUM(CUresult)
+ENUM(CUmemorytype)
+HANDLE(CUcontext)
+HANDLE(CUarray)
+template <>
+struct Real<ours::CUDA_MEMCPY2D> {
+  using type = ::CUDA_MEMCPY2D;
+};
 
 // A type of ours that is not listed above stays ours, and the comparison fails.
 #define CUDNN_RNN_FUNCTION(result, name, parameters, arguments)                            \
@@ -73,6 +84,36 @@ HANDLE(cudaStream_t)
           decltype(::name)>,                                                               \
       #name);
 #include "cc/cudnn/cudnn_functions.inc"
+
+#define CUDA_DRIVER_FUNCTION(name, parameters)                                               \
+  static_assert(                                                                             \
+      std::is_same_v<                                                                        \
+          Real<std::remove_pointer_t<decltype(ours::tf_cudnn_rnn::CudaDriver::name)>>::type, \
+          decltype(::name)>,                                                                 \
+      #name);
+CUDA_DRIVER_FUNCTIONS(CUDA_DRIVER_FUNCTION)
+
+#define FIELD(name)                                                                      \
+  static_assert(offsetof(ours::CUDA_MEMCPY2D, name) == offsetof(::CUDA_MEMCPY2D, name)); \
+  static_assert(std::is_same_v<Real<decltype(ours::CUDA_MEMCPY2D::name)>::type,          \
+                               decltype(::CUDA_MEMCPY2D::name)>);
+FIELD(srcXInBytes)
+FIELD(srcY)
+FIELD(srcMemoryType)
+FIELD(srcHost)
+FIELD(srcDevice)
+FIELD(srcArray)
+FIELD(srcPitch)
+FIELD(dstXInBytes)
+FIELD(dstY)
+FIELD(dstMemoryType)
+FIELD(dstHost)
+FIELD(dstDevice)
+FIELD(dstArray)
+FIELD(dstPitch)
+FIELD(WidthInBytes)
+FIELD(Height)
+static_assert(sizeof(ours::CUDA_MEMCPY2D) == sizeof(::CUDA_MEMCPY2D));
 
 #define VALUE(name) static_assert(static_cast<int>(ours::name) == static_cast<int>(::name), #name);
 VALUE(CUDNN_STATUS_SUCCESS)
@@ -117,3 +158,6 @@ VALUE(CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED)
 VALUE(CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED)
 static_assert(ours::CUDNN_RNN_PADDED_IO_DISABLED == real_padded_io_disabled);
 static_assert(ours::CUDNN_RNN_PADDED_IO_ENABLED == real_padded_io_enabled);
+VALUE(CUDA_SUCCESS)
+VALUE(CUDA_ERROR_OUT_OF_MEMORY)
+VALUE(CU_MEMORYTYPE_DEVICE)
