@@ -7,6 +7,7 @@ found by the compiler and by a glob); tools/check_house.py holds the lists again
 
 # The seam: cuDNN's API and what reaches the library behind it. No TensorFlow.
 CUDNN_SOURCES = [
+    "cc/cudnn/cuda_driver.cc",
     "cc/cudnn/cudnn_library.cc",
 ]
 
@@ -29,7 +30,12 @@ CPU_EXPORT_SOURCES = []
 RNN_SOURCES = []
 
 # The op definitions and the kernels: the only files that include TensorFlow.
-OPS_SOURCES = []
+OPS_SOURCES = [
+    "cc/ops/compute_shape_fns.cc",
+    "cc/ops/cudnn_rnn_ops.cc",
+    "cc/ops/params_shape_fns.cc",
+    "cc/ops/shape_checks.cc",
+]
 KERNEL_SOURCES = []
 
 # GoogleTest files, one binary each, linked with the layers that do without TensorFlow.
