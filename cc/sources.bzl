@@ -27,7 +27,18 @@ CPU_KERNEL_SOURCES = {
 CPU_EXPORT_SOURCES = []
 
 # From an op's configuration to cuDNN calls. No TensorFlow.
-RNN_SOURCES = []
+RNN_SOURCES = [
+    "cc/rnn/cudnn_status.cc",
+    "cc/rnn/dropout.cc",
+    "cc/rnn/host_device.cc",
+    "cc/rnn/params_layout.cc",
+    "cc/rnn/rnn_call.cc",
+    "cc/rnn/rnn_call_backward.cc",
+    "cc/rnn/rnn_config.cc",
+    "cc/rnn/rnn_plan.cc",
+    "cc/rnn/state_layout.cc",
+    "cc/rnn/zero_length_rows.cc",
+]
 
 # The op definitions and the kernels: the only files that include TensorFlow.
 OPS_SOURCES = [
