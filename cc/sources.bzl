@@ -28,14 +28,17 @@ CPU_EXPORT_SOURCES = []
 
 # From an op's configuration to cuDNN calls. No TensorFlow.
 RNN_SOURCES = [
+    "cc/rnn/cuda_device.cc",
     "cc/rnn/cudnn_status.cc",
     "cc/rnn/dropout.cc",
+    "cc/rnn/handle_pool.cc",
     "cc/rnn/host_device.cc",
     "cc/rnn/params_layout.cc",
     "cc/rnn/rnn_call.cc",
     "cc/rnn/rnn_call_backward.cc",
     "cc/rnn/rnn_config.cc",
     "cc/rnn/rnn_plan.cc",
+    "cc/rnn/rnn_setup.cc",
     "cc/rnn/state_layout.cc",
     "cc/rnn/zero_length_rows.cc",
 ]

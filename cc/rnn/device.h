@@ -25,6 +25,8 @@ struct DeviceTraits {
   bool checks_reserve = false;
   // BackwardData writes zeros into the input gradient beyond each length.
   bool zeroes_padding = false;
+  // The weight space is laid out as params are (cc/cudnn/weight_layout.h).
+  bool dense_params = false;
   // Single-precision products may round their factors to TF32.
   bool tensor_float_32 = false;
 };

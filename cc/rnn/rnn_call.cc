@@ -1,55 +1,34 @@
 #include "cc/rnn/rnn_call.h"
 
+#include <utility>
+
 #include "cc/rnn/cudnn_status.h"
 
 // Calls a function of the table; every error tells the plan.
 #define RETURN_IF_CUDNN_ERROR(function, ...) \
-  TF_CUDNN_RNN_RETURN_IF_CUDNN_ERROR(api_, plan_.Describe(), function, __VA_ARGS__)
+  TF_CUDNN_RNN_RETURN_IF_CUDNN_ERROR(api_, Describe(), function, __VA_ARGS__)
 
 namespace tf_cudnn_rnn {
 namespace {
 
-cudnnMathType_t MathType(cudnnDataType_t data_type, bool tensor_float_32) {
-  switch (data_type) {
-    case CUDNN_DATA_HALF:
-    case CUDNN_DATA_BFLOAT16:
-      return CUDNN_TENSOR_OP_MATH;
-    case CUDNN_DATA_FLOAT:
-      // cuDNN's default rounds to TF32 on hardware that has it.
-      return tensor_float_32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
-    case CUDNN_DATA_DOUBLE:
-      break;
-  }
-  return CUDNN_DEFAULT_MATH;
-}
+// Versions of cuDNN are known that refuse more.
+constexpr int kMostSteps = 65535;
 
 }  // namespace
 
-Status RnnCall::DescribeRnn() {
-  const RnnConfig& config = plan_.config;
-  const RnnDims& dims = plan_.dims();
-  if (plan_.drops()) {
-    TF_CUDNN_RNN_RETURN_IF_ERROR(dropout_->Describe(device_, &dropout_descriptor_));
-  }
-  const cudnnStatus_t created = rnn_.Create();
-  if (created != CUDNN_STATUS_SUCCESS) {
-    return CudnnError(api_, created, "cudnnCreateRNNDescriptor", plan_.Describe());
-  }
-  RETURN_IF_CUDNN_ERROR(
-      cudnnSetRNNDescriptor_v8, rnn_.get(), CUDNN_RNN_ALGO_STANDARD, config.rnn_mode,
-      CUDNN_RNN_DOUBLE_BIAS, config.direction,
-      dims.skip_input ? CUDNN_SKIP_INPUT : CUDNN_LINEAR_INPUT, config.data_type,
-      config.data_type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
-      MathType(config.data_type, device_->traits().tensor_float_32), static_cast<int>(dims.I),
-      static_cast<int>(dims.H), static_cast<int>(dims.R), dims.L, dropout_descriptor_.get(),
-      CUDNN_RNN_PADDED_IO_ENABLED);
-  return Status();
+RnnCall::~RnnCall() {
+  if (setups_ != nullptr && setup_ != nullptr) setups_->Put(std::move(setup_));
+}
+
+std::string RnnCall::Describe() const {
+  return plan_.Describe() +
+         (plan_.T > kMostSteps ? "; some versions of cuDNN refuse more than 65535 time steps" : "");
 }
 
 Status RnnCall::DescribeData(int64_t width, RnnDataDescriptor* descriptor) {
   const cudnnStatus_t created = descriptor->Create();
   if (created != CUDNN_STATUS_SUCCESS) {
-    return CudnnError(api_, created, "cudnnCreateRNNDataDescriptor", plan_.Describe());
+    return CudnnError(api_, created, "cudnnCreateRNNDataDescriptor", Describe());
   }
   RETURN_IF_CUDNN_ERROR(cudnnSetRNNDataDescriptor, descriptor->get(), plan_.config.data_type,
                         plan_.config.time_major ? CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED
@@ -62,7 +41,7 @@ Status RnnCall::DescribeData(int64_t width, RnnDataDescriptor* descriptor) {
 Status RnnCall::DescribeState(int64_t width, TensorDescriptor* descriptor) {
   const cudnnStatus_t created = descriptor->Create();
   if (created != CUDNN_STATUS_SUCCESS) {
-    return CudnnError(api_, created, "cudnnCreateTensorDescriptor", plan_.Describe());
+    return CudnnError(api_, created, "cudnnCreateTensorDescriptor", Describe());
   }
   const int dims[] = {plan_.dims().pseudo_layers(), plan_.B, static_cast<int>(width)};
   const int strides[] = {dims[1] * dims[2], dims[2], 1};
@@ -71,17 +50,22 @@ Status RnnCall::DescribeState(int64_t width, TensorDescriptor* descriptor) {
   return Status();
 }
 
-Status RnnCall::Prepare() {
+Status RnnCall::Prepare(const void* params) {
   if (plan_.empty()) return Status();
-  TF_CUDNN_RNN_RETURN_IF_ERROR(DescribeRnn());
+  std::unique_ptr<RnnSetup> setup;
+  if (setups_ != nullptr) setup = setups_->Take(plan_, device_->traits());
+  if (setup == nullptr) {
+    setup = std::make_unique<RnnSetup>(api_);
+    TF_CUDNN_RNN_RETURN_IF_ERROR(setup->Create(plan_, device_, dropout_, params));
+  }
+  setup_ = std::move(setup);
   TF_CUDNN_RNN_RETURN_IF_ERROR(DescribeData(plan_.dims().I, &x_));
   TF_CUDNN_RNN_RETURN_IF_ERROR(DescribeData(output_width(), &y_));
   TF_CUDNN_RNN_RETURN_IF_ERROR(DescribeState(R(), &h_));
   if (lstm()) TF_CUDNN_RNN_RETURN_IF_ERROR(DescribeState(H(), &c_));
-  weight_bytes_ = plan_.weights.size() * ElementSize(plan_.config.data_type);
   const cudnnForwardMode_t mode =
       plan_.config.is_training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
-  RETURN_IF_CUDNN_ERROR(cudnnGetRNNTempSpaceSizes, device_->handle(), rnn_.get(), mode, x_.get(),
+  RETURN_IF_CUDNN_ERROR(cudnnGetRNNTempSpaceSizes, device_->handle(), setup_->rnn(), mode, x_.get(),
                         &work_bytes_, &reserve_bytes_);
   if (!plan_.config.is_training) reserve_bytes_ = 0;
   return Status();
@@ -91,6 +75,15 @@ Status RnnCall::PassStatesThrough(const void* h, const void* c, void* to_h, void
   TF_CUDNN_RNN_RETURN_IF_ERROR(device_->Copy(to_h, h, states_.bytes(R())));
   if (lstm()) TF_CUDNN_RNN_RETURN_IF_ERROR(device_->Copy(to_c, c, states_.bytes(H())));
   return Status();
+}
+
+Status RnnCall::Weights(const void* params, const void** space) {
+  *space = params;
+  if (!relays_params()) return Status();
+  void* copy;
+  TF_CUDNN_RNN_RETURN_IF_ERROR(device_->Allocate(setup_->weight_bytes(), &copy));
+  *space = copy;
+  return setup_->ParamsToSpace(params, copy, device_);
 }
 
 Status RnnCall::Forward(const ForwardBuffers& buffers) {
@@ -112,14 +105,17 @@ Status RnnCall::Forward(const ForwardBuffers& buffers) {
     TF_CUDNN_RNN_RETURN_IF_ERROR(zero_length_rows_.WithoutStates(R(), &hx));
     if (lstm()) TF_CUDNN_RNN_RETURN_IF_ERROR(zero_length_rows_.WithoutStates(H(), &cx));
   }
+  const void* weights;
+  TF_CUDNN_RNN_RETURN_IF_ERROR(Weights(buffers.params, &weights));
   TF_CUDNN_RNN_RETURN_IF_ERROR(device_->Allocate(work_bytes_, &work));
   const cudnnForwardMode_t mode =
       plan_.config.is_training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
   // Lengths in device memory are no longer needed from cuDNN 8.9.1 on.
-  RETURN_IF_CUDNN_ERROR(cudnnRNNForward, device_->handle(), rnn_.get(), mode,
+  RETURN_IF_CUDNN_ERROR(cudnnRNNForward, device_->handle(), setup_->rnn(), mode,
                         /*devSeqLengths=*/nullptr, x_.get(), x, y_.get(), buffers.output, h_.get(),
-                        hx, h_out, c_.get(), cx, c_out, weight_bytes_, buffers.params, work_bytes_,
-                        work, reserve_bytes_, reserve_bytes_ > 0 ? buffers.reserve_space : nullptr);
+                        hx, h_out, c_.get(), cx, c_out, setup_->weight_bytes(), weights,
+                        work_bytes_, work, reserve_bytes_,
+                        reserve_bytes_ > 0 ? buffers.reserve_space : nullptr);
   if (zero_length_rows_.any()) {
     TF_CUDNN_RNN_RETURN_IF_ERROR(zero_length_rows_.ZeroFirstSteps(buffers.output, output_width()));
     TF_CUDNN_RNN_RETURN_IF_ERROR(zero_length_rows_.CopyStates(h_in, R(), h_out));

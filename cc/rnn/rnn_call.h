@@ -3,6 +3,7 @@
 //
 //   states         batch-major ones are transposed in scratch; input and output never are
 //   length 0       worked around where the table cannot take it (zero_length_rows.h)
+//   params         moved to and from cuDNN's weight space where its layout is another (rnn_setup.h)
 //   padding        output and input gradient are zero beyond each length
 //   reserve space  its size is checked; it is the caller's and stays as it was
 //   no rows or no steps   cuDNN is not called; states and their gradients pass through
@@ -11,11 +12,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 
 #include "cc/cudnn/descriptors.h"
 #include "cc/rnn/device.h"
 #include "cc/rnn/dropout.h"
 #include "cc/rnn/rnn_plan.h"
+#include "cc/rnn/rnn_setup.h"
 #include "cc/rnn/state_layout.h"
 #include "cc/rnn/status.h"
 #include "cc/rnn/zero_length_rows.h"
@@ -53,23 +57,31 @@ struct BackwardBuffers {
 
 class RnnCall {
  public:
-  // All outlive the call; `dropout` may be null where the plan does not drop.
-  RnnCall(const RnnPlan& plan, Device* device, DropoutStates* dropout)
+  // All outlive the call; `dropout` may be null where the plan does not drop. `setups`: those of
+  // the same kernel, whose `dropout` is always this one; null: a new one is made for this call.
+  RnnCall(const RnnPlan& plan, Device* device, DropoutStates* dropout,
+          RnnSetupCache* setups = nullptr)
       : plan_(plan),
         device_(device),
         api_(device->api()),
         dropout_(dropout),
+        setups_(setups),
         states_(plan, device),
         zero_length_rows_(plan, device),
-        dropout_descriptor_(api_),
-        rnn_(api_),
         x_(api_),
         y_(api_),
         h_(api_),
         c_(api_) {}
+  ~RnnCall();
+  RnnCall(const RnnCall&) = delete;
+  RnnCall& operator=(const RnnCall&) = delete;
 
-  // Makes the descriptors and asks for the sizes of scratch. First, and once.
-  Status Prepare();
+  // Makes the descriptors and asks for the sizes of scratch. First, and once. `params`: the op's,
+  // only the address is used, and only where the device's traits do not say dense_params.
+  Status Prepare(const void* params = nullptr);
+
+  // Every call copies params, to the layout of cuDNN's weight space. Known after Prepare.
+  bool relays_params() const { return setup_ != nullptr && setup_->relays_params(); }
 
   // Elements of the reserve_space that the forward op makes and the backprop op must be given; 0 in
   // inference and where there is nothing to compute.
@@ -86,11 +98,13 @@ class RnnCall {
   Status Backward(const BackwardBuffers& buffers, const Shape& reserve_space);
 
  private:
-  Status DescribeRnn();
   Status DescribeData(int64_t width, RnnDataDescriptor* descriptor);
   Status DescribeState(int64_t width, TensorDescriptor* descriptor);
   Status BackwardOnCudnn(const BackwardBuffers& buffers, void* reserve_space);
   Status PassStatesThrough(const void* h, const void* c, void* to_h, void* to_c);
+  // Weights where cuDNN wants them: params, or a copy.
+  Status Weights(const void* params, const void** space);
+  std::string Describe() const;
 
   bool lstm() const { return plan_.config.lstm(); }
   int64_t H() const { return plan_.dims().H; }
@@ -101,16 +115,15 @@ class RnnCall {
   Device* const device_;
   const CudnnApi& api_;
   DropoutStates* const dropout_;
+  RnnSetupCache* const setups_;
   StateLayout states_;
   ZeroLengthRows zero_length_rows_;
 
   // All of its bits are zero, which is 0 in every data type; cuDNN reads as many as the type has.
   double padding_fill_ = 0;
-  DropoutDescriptor dropout_descriptor_;
-  RnnDescriptor rnn_;
+  std::unique_ptr<RnnSetup> setup_;
   RnnDataDescriptor x_, y_;
   TensorDescriptor h_, c_;
-  size_t weight_bytes_ = 0;
   size_t work_bytes_ = 0;
   size_t reserve_bytes_ = 0;
 };

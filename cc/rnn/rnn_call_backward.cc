@@ -65,14 +65,21 @@ Status RnnCall::BackwardOnCudnn(const BackwardBuffers& buffers, void* reserve_sp
         device_->Zero(buffers.input_backprop,
                       plan_.input_shape.elements() * ElementSize(plan_.config.data_type)));
   }
+  const void* weights;
+  TF_CUDNN_RNN_RETURN_IF_ERROR(Weights(buffers.params, &weights));
+  void* weights_gradient = buffers.params_backprop;
+  if (relays_params()) {
+    TF_CUDNN_RNN_RETURN_IF_ERROR(device_->Allocate(setup_->weight_bytes(), &weights_gradient));
+    TF_CUDNN_RNN_RETURN_IF_ERROR(device_->Zero(weights_gradient, setup_->weight_bytes()));
+  }
   TF_CUDNN_RNN_RETURN_IF_ERROR(device_->Allocate(work_bytes_, &work));
 
   const cudnnStatus_t status = api_.cudnnRNNBackwardData_v8(
-      device_->handle(), rnn_.get(), /*devSeqLengths=*/nullptr, y_.get(), buffers.output, dy,
+      device_->handle(), setup_->rnn(), /*devSeqLengths=*/nullptr, y_.get(), buffers.output, dy,
       x_.get(), buffers.input_backprop, h_.get(), hx, dhy, h_out, c_.get(), cx, dcy, c_out,
-      weight_bytes_, buffers.params, work_bytes_, work, reserve_bytes_, reserve_space);
+      setup_->weight_bytes(), weights, work_bytes_, work, reserve_bytes_, reserve_space);
   if (status != CUDNN_STATUS_SUCCESS) {
-    Status error = CudnnError(api_, status, "cudnnRNNBackwardData_v8", plan_.Describe());
+    Status error = CudnnError(api_, status, "cudnnRNNBackwardData_v8", Describe());
     // All else that the table checks is known to be right.
     if (traits.checks_reserve && error.code() == StatusCode::kInvalidArgument) {
       return InvalidArgument("reserve_space must be what the forward op made for this ",
@@ -80,12 +87,16 @@ Status RnnCall::BackwardOnCudnn(const BackwardBuffers& buffers, void* reserve_sp
     }
     return error;
   }
-  TF_CUDNN_RNN_RETURN_IF_CUDNN_ERROR(api_, plan_.Describe(), cudnnRNNBackwardWeights_v8,
-                                     device_->handle(), rnn_.get(), CUDNN_WGRAD_MODE_ADD,
+  TF_CUDNN_RNN_RETURN_IF_CUDNN_ERROR(api_, Describe(), cudnnRNNBackwardWeights_v8,
+                                     device_->handle(), setup_->rnn(), CUDNN_WGRAD_MODE_ADD,
                                      /*devSeqLengths=*/nullptr, x_.get(), x, h_.get(), hx, y_.get(),
-                                     buffers.output, weight_bytes_, buffers.params_backprop,
+                                     buffers.output, setup_->weight_bytes(), weights_gradient,
                                      work_bytes_, work, reserve_bytes_, reserve_space);
 
+  if (relays_params()) {
+    TF_CUDNN_RNN_RETURN_IF_ERROR(
+        setup_->SpaceToParams(weights_gradient, buffers.params_backprop, device_));
+  }
   if (zero_length_rows_.any()) {
     TF_CUDNN_RNN_RETURN_IF_ERROR(
         zero_length_rows_.ZeroFirstSteps(buffers.input_backprop, plan_.dims().I));
