@@ -34,12 +34,15 @@ Status ParamsLayout::Create(const RnnConfig& config, int64_t num_layers, int64_t
   dims.I = input_size;
   dims.H = num_units;
   dims.R = config.num_proj > 0 ? config.num_proj : num_units;
-  if (config.input_mode == InputMode::kSkip && dims.I != dims.R) {
-    return MustBe("input_size",
-                  Concatenate(dims.R, " with skip_input, the width of the recurrent state"),
+  if (config.input_mode == InputMode::kSkip && dims.projects()) {
+    return MustBe("num_proj", Concatenate("0 or num_units, ", num_units, ", with skip_input"),
+                  config.num_proj);
+  }
+  if (config.input_mode == InputMode::kSkip && dims.I != dims.H) {
+    return MustBe("input_size", Concatenate("num_units, ", num_units, ", with skip_input"),
                   input_size);
   }
-  dims.skip_input = config.input_mode != InputMode::kLinear && dims.I == dims.R;
+  dims.skip_input = config.input_mode != InputMode::kLinear && dims.I == dims.H && !dims.projects();
   // All of this in int: the numbers of pseudo-layers and of list entries.
   if (num_layers > std::numeric_limits<int>::max() / (dims.D * 9)) {
     return MustBe("num_layers",

@@ -20,8 +20,8 @@ namespace tf_cudnn_rnn {
 
 enum class InputMode {
   kLinear,      // layer 0 multiplies its input by matrices
-  kSkip,        // layer 0 adds its input to every gate; needs I == R
-  kAutoSelect,  // kSkip where I == R, else kLinear
+  kSkip,        // layer 0 adds its input to every gate; needs I == H and no projection
+  kAutoSelect,  // kSkip where that is possible, else kLinear
 };
 
 struct RnnConfig {

@@ -92,14 +92,18 @@ Status PlanInputMode(const RnnConfig& config, const Shape& input, RnnDims* dims)
       dims->skip_input = false;
       break;
     case InputMode::kAutoSelect:
-      dims->skip_input = dims->I == dims->R;
+      dims->skip_input = dims->I == dims->H && !dims->projects();
       break;
     case InputMode::kSkip:
       dims->skip_input = true;
-      if (dims->I != dims->R) {
+      if (dims->projects()) {
+        return MustBe("num_proj", Concatenate("0 or num_units, ", dims->H, ", with skip_input"),
+                      config.num_proj);
+      }
+      if (dims->I != dims->H) {
         return MustBe("input",
-                      Concatenate("a tensor whose last dimension, input_size, is ", dims->R,
-                                  " with skip_input, the width of the recurrent state"),
+                      Concatenate("a tensor whose last dimension, input_size, is num_units, ",
+                                  dims->H, ", with skip_input"),
                       input);
       }
       break;
