@@ -7,6 +7,7 @@
 #   make cc-test   the C++ tests alone (GoogleTest: install libgtest-dev or set GTEST_ROOT)
 #   make wheel     dist/*.whl against the TensorFlow in .venv
 #   make lint      formatter, linters and house rules; make format mends what can be mended
+#   make tidy      clang-tidy on the C++ that does without TensorFlow (minutes)
 #   make bazel-test  the Bazel build and its tests, with bazelisk or BAZEL=...
 #
 # Variables: PYTHON (the Python of the virtual environment), VENV (its folder), TENSORFLOW (a
@@ -23,7 +24,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test build engine build/cc_tests cc-test wheel lint format bazel-test clean
+.PHONY: demo test build engine build/cc_tests cc-test wheel lint tidy format bazel-test clean
 .DEFAULT_GOAL := build
 
 $(BIN)/python:
@@ -59,7 +60,6 @@ demo: build
 	$(BIN)/python examples/japanese_vowels.py --output build/demo
 
 wheel: $(VENV)/.ready
-	rm -rf build/lib* build/bdist*
 	$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist .
 	$(BIN)/python tools/check_wheel.py dist/*.whl
 
@@ -68,6 +68,9 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	git ls-files '*.cc' '*.h' '*.inc' | xargs $(BIN)/clang-format --dry-run -Werror
 	$(BIN)/python tools/check_house.py
+
+tidy: $(BIN)/python
+	$(BIN)/python tools/build_cc.py tidy
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

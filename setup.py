@@ -7,6 +7,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "tools"))
 import build_cc  # noqa: E402
@@ -37,6 +38,14 @@ class BuildOps(build_ext):
             shutil.copyfile(built.parent / "build_info.json", package / "build_info.json")
 
 
+class BuildPackage(build_py):
+    """Keeps modules that have left the tree out of a wheel made in a used build folder."""
+
+    def run(self):
+        shutil.rmtree(Path(self.build_lib) / build_cc.PACKAGE, ignore_errors=True)
+        super().run()
+
+
 class PlatformWheel(bdist_wheel):
     """The library depends on the machine and on TensorFlow, not on Python's version."""
 
@@ -46,5 +55,5 @@ class PlatformWheel(bdist_wheel):
 
 setup(
     ext_modules=[Extension(f"{build_cc.PACKAGE}._ops", sources=[])],
-    cmdclass={"build_ext": BuildOps, "bdist_wheel": PlatformWheel},
+    cmdclass={"build_ext": BuildOps, "build_py": BuildPackage, "bdist_wheel": PlatformWheel},
 )

@@ -4,6 +4,7 @@
     python tools/build_cc.py ops      tf_cudnn_rnn_ops/_ops.so and build_info.json beside it
     python tools/build_cc.py engine   build/libcudnn_rnn_cpu.so
     python tools/build_cc.py tests    build/cc_tests/*, where GoogleTest is found
+    python tools/build_cc.py tidy     clang-tidy on the layers that do without TensorFlow
 
 setup.py and the Makefile come here. Only what changed is compiled again: an object is stale when
 its source, a header that its last compilation read, or its command is newer. Environment: CXX,
@@ -119,14 +120,23 @@ class Builder:
         return [(source, [self.sources["CXX_STANDARD"]]) for source in self.sources["RNN_SOURCES"]]
 
     def compile(self, units):
-        """Brings the objects of `units` up to date, several at a time; returns their paths."""
+        """Brings the objects of `units` up to date and returns their paths."""
         stale = [unit for unit in units if self._is_stale(*unit)]
+        self._for_each(self._compile, stale, "compilation")
+        return [str(self._object(source)) for source, _ in units]
+
+    def tidy(self, units):
+        """Runs clang-tidy ($CLANG_TIDY) on the sources of `units`."""
+        self._for_each(self._tidy, units, "clang-tidy")
+
+    def _for_each(self, action, units, what):
+        """Calls action(source, flags), true for success, for several units at a time."""
         jobs = int(os.environ.get("JOBS", 0)) or os.cpu_count() or 1
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            failures = [done for done in pool.map(lambda unit: self._compile(*unit), stale) if done]
+            outcomes = list(pool.map(lambda unit: action(*unit), units))
+        failures = [source for (source, _), done in zip(units, outcomes, strict=True) if not done]
         if failures:
-            raise BuildError("compilation failed: " + ", ".join(failures))
-        return [str(self._object(source)) for source, _ in units]
+            raise BuildError(f"{what} failed: {', '.join(failures)}")
 
     def link(self, objects, output, flags):
         """Links `objects` into `output` unless the same objects already made it."""
@@ -177,7 +187,7 @@ class Builder:
         return False
 
     def _compile(self, source, flags):
-        """Compiles one file; returns its name when that failed, else None."""
+        """Compiles one file; returns whether that succeeded."""
         target = self._object(source)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_suffix(".tmp.o")
@@ -187,12 +197,20 @@ class Builder:
         command += ["-MD", "-MF", str(target.with_suffix(".d"))]
         start = time.time()
         if subprocess.run(command, cwd=ROOT).returncode != 0:
-            return source
+            return False
         # A file that was edited meanwhile is newer than the object.
         os.utime(temporary, (start, start))
         os.replace(temporary, target)
         target.with_suffix(".cmd").write_text(self._record(source, flags))
-        return None
+        return True
+
+    def _tidy(self, source, flags):
+        tool = os.environ.get("CLANG_TIDY", "clang-tidy")
+        command = [tool, "--quiet", source, "--", *self.common, *flags]
+        result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        # Its standard error counts the warnings that it did not show.
+        print(f"tidy    {source}\n{result.stdout}", end="", flush=True)
+        return result.returncode == 0
 
 
 @contextlib.contextmanager
@@ -305,7 +323,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["ops", "engine", "tests"])
+    parser.add_argument("what", choices=["ops", "engine", "tests", "tidy"])
     parser.add_argument("--output", help="where the library goes (ops, engine)")
     arguments = parser.parse_args()
     try:
@@ -313,8 +331,11 @@ def main():
             build_ops(arguments.output or ROOT / PACKAGE / "_ops.so")
         elif arguments.what == "engine":
             build_engine(arguments.output or BUILD_DIR / "libcudnn_rnn_cpu.so")
-        else:
+        elif arguments.what == "tests":
             build_tests()
+        else:
+            builder = Builder()
+            builder.tidy(builder.rnn_units() + builder.engine_units())
     except BuildError as error:
         sys.exit(f"error: {error}")
 
