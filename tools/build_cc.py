@@ -18,7 +18,6 @@ import contextlib
 import fcntl
 import json
 import os
-import platform
 import shlex
 import shutil
 import subprocess
@@ -60,6 +59,13 @@ def compiler_version():
     return result.stdout.splitlines()[0] if result.returncode == 0 else compiler()[0]
 
 
+def target_machine():
+    """The architecture that the compiler compiles for, "x86_64" for example."""
+    result = subprocess.run([*compiler(), "-dumpmachine"], capture_output=True, text=True)
+    machine = result.stdout.split("-")[0].strip()
+    return "aarch64" if machine == "arm64" else machine
+
+
 def tensorflow_config():
     """Version, ABI and flags (from tf.sysconfig) of the TensorFlow that this Python imports."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -92,9 +98,7 @@ class Builder:
     def __init__(self):
         self.sources = load_sources()
         self.toolchain = compiler_version()
-        machine = {"arm64": "aarch64", "AMD64": "x86_64"}.get(
-            platform.machine(), platform.machine()
-        )
+        machine = target_machine()
         self.cpu_kernels = self.sources["CPU_KERNEL_SOURCES"].get(machine)
         if self.cpu_kernels is None:
             raise BuildError(
@@ -247,7 +251,7 @@ def build_ops(output):
             "tensorflow_version": config["version"],
             "cxx11_abi": config["cxx11_abi"],
             "compiler": builder.toolchain,
-            "machine": platform.machine(),
+            "machine": target_machine(),
         }
         text = json.dumps(info, indent=2) + "\n"
         path = output.parent / "build_info.json"
