@@ -11,8 +11,9 @@ namespace tf_cudnn_rnn {
 
 class CudaDevice : public Device {
  public:
-  // `handle` is set to `stream`, whose context is the thread's current one while the device is used
-  // (StreamContext). Nothing waits for the stream: memory must be freed in its order.
+  // `handle`, or the one that Open sets, works on `stream`, whose context is the thread's current
+  // one while the device is used (StreamContext). Nothing waits for the stream: memory must be
+  // freed in its order.
   CudaDevice(const CudnnApi& api, cudnnHandle_t handle, const DeviceTraits& traits,
              const CudaDriver& driver, CUstream stream)
       : Device(api, handle, traits), driver_(driver), stream_(stream) {}

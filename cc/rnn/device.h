@@ -33,12 +33,16 @@ struct DeviceTraits {
 
 class Device {
  public:
-  // `handle` belongs to the caller and outlives the device.
+  // `handle` belongs to the caller and outlives the device; null if Open sets it.
   Device(const CudnnApi& api, cudnnHandle_t handle, const DeviceTraits& traits)
       : api_(api), handle_(handle), traits_(traits) {}
   virtual ~Device() = default;
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
+
+  // What can fail on the way to cuDNN. Before the first use of handle() and of api(); the rest
+  // works without.
+  virtual Status Open() { return Status(); }
 
   const CudnnApi& api() const { return api_; }
   cudnnHandle_t handle() const { return handle_; }
@@ -60,9 +64,12 @@ class Device {
                         size_t row_bytes, size_t rows) = 0;
   virtual Status Zero2D(void* to, size_t pitch, size_t row_bytes, size_t rows) = 0;
 
+ protected:
+  void set_handle(cudnnHandle_t handle) { handle_ = handle; }
+
  private:
   const CudnnApi& api_;
-  const cudnnHandle_t handle_;
+  cudnnHandle_t handle_;
   const DeviceTraits traits_;
 };
 

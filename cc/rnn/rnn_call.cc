@@ -52,6 +52,7 @@ Status RnnCall::DescribeState(int64_t width, TensorDescriptor* descriptor) {
 
 Status RnnCall::Prepare(const void* params) {
   if (plan_.empty()) return Status();
+  TF_CUDNN_RNN_RETURN_IF_ERROR(device_->Open());
   std::unique_ptr<RnnSetup> setup;
   if (setups_ != nullptr) setup = setups_->Take(plan_, device_->traits());
   if (setup == nullptr) {
