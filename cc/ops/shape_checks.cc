@@ -27,20 +27,6 @@ absl::Status CheckSize(const char* name, DimensionHandle dim) {
 
 }  // namespace
 
-absl::Status ToTensorFlow(const Status& status) {
-  switch (status.code()) {
-    case StatusCode::kOk:
-      return absl::OkStatus();
-    case StatusCode::kInvalidArgument:
-      return absl::InvalidArgumentError(status.message());
-    case StatusCode::kResourceExhausted:
-      return absl::ResourceExhaustedError(status.message());
-    case StatusCode::kInternal:
-      break;
-  }
-  return absl::InternalError(status.message());
-}
-
 absl::Status ReadConfig(InferenceContext* c, RnnConfig* config) {
   std::string rnn_mode, input_mode, direction;
   TF_RETURN_IF_ERROR(c->GetAttr("rnn_mode", &rnn_mode));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cc/cudnn/weight_layout.h"
+#include "cc/kernels/tf_compat.h"
 #include "cc/rnn/rnn_config.h"
 #include "cc/rnn/status.h"
 #include "tensorflow/core/framework/shape_inference.h"
@@ -18,9 +19,6 @@ namespace tf_cudnn_rnn {
 using tensorflow::shape_inference::DimensionHandle;
 using tensorflow::shape_inference::InferenceContext;
 using tensorflow::shape_inference::ShapeHandle;
-
-// A status of cc/rnn as TensorFlow's.
-absl::Status ToTensorFlow(const Status& status);
 
 // "ARGUMENT must be WHAT, got GOT", InvalidArgument.
 template <typename Got>

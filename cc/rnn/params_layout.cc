@@ -7,13 +7,14 @@ namespace {
 
 int64_t Elements(const WeightPiece& piece) { return piece.rows * piece.columns; }
 
-Status Pack(const char* list, size_t element_size, int64_t i, const WeightPiece& piece,
-            const Shape& expected, const CanonicalInput& input, void* params, Device* device) {
-  if (input.shape != expected) {
-    return MustBe(Concatenate(list, "[", i, "]"), Concatenate("a tensor of shape ", expected),
-                  input.shape);
-  }
-  return device->Copy(static_cast<char*>(params) + piece.offset * element_size, input.data,
+Status CheckEntry(const char* list, size_t i, const Shape& shape, const Shape& expected) {
+  if (shape == expected) return Status();
+  return MustBe(Concatenate(list, "[", i, "]"), Concatenate("a tensor of shape ", expected), shape);
+}
+
+Status Pack(const WeightPiece& piece, size_t element_size, const void* data, void* params,
+            Device* device) {
+  return device->Copy(static_cast<char*>(params) + piece.offset * element_size, data,
                       Elements(piece) * element_size);
 }
 
@@ -97,18 +98,30 @@ Status ReadSize(const char* argument, const Shape& shape, const int32_t* value, 
   return Status();
 }
 
-Status PackParams(const ParamsLayout& layout, size_t element_size,
-                  const std::vector<CanonicalInput>& weights,
-                  const std::vector<CanonicalInput>& biases, void* params, Device* device) {
+Status CheckCanonical(const ParamsLayout& layout, const std::vector<CanonicalInput>& weights,
+                      const std::vector<CanonicalInput>& biases) {
   TF_CUDNN_RNN_RETURN_IF_ERROR(layout.CheckCounts("the length of weights", weights.size(),
                                                   "the length of biases", biases.size()));
   for (size_t i = 0; i < weights.size(); ++i) {
-    TF_CUDNN_RNN_RETURN_IF_ERROR(Pack("weights", element_size, i, layout.weight(i),
-                                      layout.weight_shape(i), weights[i], params, device));
+    TF_CUDNN_RNN_RETURN_IF_ERROR(
+        CheckEntry("weights", i, weights[i].shape, layout.weight_shape(i)));
   }
   for (size_t i = 0; i < biases.size(); ++i) {
-    TF_CUDNN_RNN_RETURN_IF_ERROR(Pack("biases", element_size, i, layout.bias(i),
-                                      layout.bias_shape(i), biases[i], params, device));
+    TF_CUDNN_RNN_RETURN_IF_ERROR(CheckEntry("biases", i, biases[i].shape, layout.bias_shape(i)));
+  }
+  return Status();
+}
+
+Status PackParams(const ParamsLayout& layout, size_t element_size,
+                  const std::vector<CanonicalInput>& weights,
+                  const std::vector<CanonicalInput>& biases, void* params, Device* device) {
+  for (size_t i = 0; i < weights.size(); ++i) {
+    TF_CUDNN_RNN_RETURN_IF_ERROR(
+        Pack(layout.weight(i), element_size, weights[i].data, params, device));
+  }
+  for (size_t i = 0; i < biases.size(); ++i) {
+    TF_CUDNN_RNN_RETURN_IF_ERROR(
+        Pack(layout.bias(i), element_size, biases[i].data, params, device));
   }
   return Status();
 }

@@ -6,6 +6,7 @@
 #ifndef TF_CUDNN_RNN_OPS_CC_RNN_PARAMS_LAYOUT_H_
 #define TF_CUDNN_RNN_OPS_CC_RNN_PARAMS_LAYOUT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -50,8 +51,8 @@ class ParamsLayout {
   WeightLayout weights_{RnnDims()};
 };
 
-// The value of num_layers, num_units or input_size, which must be a scalar. Null values: as for any
-// tensor without elements.
+// The value of num_layers, num_units or input_size, which must be a scalar. `value` is read only if
+// it is.
 Status ReadSize(const char* argument, const Shape& shape, const int32_t* value, int64_t* size);
 
 // One tensor of a canonical list.
@@ -60,8 +61,13 @@ struct CanonicalInput {
   const void* data;
 };
 
-// params ← weights and biases, whose shapes are checked: exactly those above. `params` has
-// layout.size() elements of `element_size` bytes.
+// Whether the lists have the lengths and shapes above, exactly. InvalidArgument names the first
+// entry that has not: "weights[3]".
+Status CheckCanonical(const ParamsLayout& layout, const std::vector<CanonicalInput>& weights,
+                      const std::vector<CanonicalInput>& biases);
+
+// params ← weights and biases that have passed CheckCanonical. `params` has layout.size() elements
+// of `element_size` bytes.
 Status PackParams(const ParamsLayout& layout, size_t element_size,
                   const std::vector<CanonicalInput>& weights,
                   const std::vector<CanonicalInput>& biases, void* params, Device* device);

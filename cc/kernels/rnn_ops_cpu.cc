@@ -1,0 +1,95 @@
+// The ops on a CPU: the engine of cc/cpu on TensorFlow's memory and threads.
+#include <optional>
+#include <vector>
+
+#include "cc/cpu/cpu_cudnn.h"
+#include "cc/cudnn/descriptors.h"
+#include "cc/kernels/intra_op_pool.h"
+#include "cc/kernels/rnn_ops_kernels.h"
+#include "cc/rnn/cudnn_status.h"
+#include "tensorflow/core/lib/core/threadpool.h"
+
+namespace tf_cudnn_rnn {
+namespace {
+
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+
+constexpr DeviceTraits EngineTraits() {
+  DeviceTraits traits;
+  traits.takes_zero_lengths = true;
+  traits.reserve_is_read_only = true;
+  traits.checks_reserve = true;
+  traits.zeroes_padding = true;
+  traits.dense_params = true;
+  return traits;
+}
+
+// Host memory from TensorFlow's allocator, so that limits and profiles count it.
+class CpuDevice final : public HostDevice {
+ public:
+  CpuDevice(OpKernelContext* ctx, cudnnHandle_t handle)
+      : HostDevice(cpu::Api(), handle, EngineTraits()), ctx_(ctx) {}
+
+  Status Allocate(size_t bytes, void** memory) override {
+    *memory = nullptr;
+    if (bytes == 0) return Status();
+    scratch_.emplace_back();
+    return AllocateTensor(bytes, &scratch_.back(), memory);
+  }
+
+  Status AllocateShared(size_t bytes, std::shared_ptr<void>* memory) override {
+    auto tensor = std::make_shared<Tensor>();
+    void* data;
+    TF_CUDNN_RNN_RETURN_IF_ERROR(AllocateTensor(bytes, tensor.get(), &data));
+    *memory = std::shared_ptr<void>(std::move(tensor), data);
+    return Status();
+  }
+
+ private:
+  Status AllocateTensor(size_t bytes, Tensor* tensor, void** memory) {
+    const tensorflow::TensorShape shape({static_cast<int64_t>(bytes)});
+    TF_CUDNN_RNN_RETURN_IF_ERROR(
+        FromTensorFlow(ctx_->allocate_temp(tensorflow::DT_UINT8, shape, tensor)));
+    *memory = tensor->data();
+    return Status();
+  }
+
+  OpKernelContext* const ctx_;
+  std::vector<Tensor> scratch_;
+};
+
+class CpuBackend {
+ public:
+  explicit CpuBackend(OpKernelContext* ctx)
+      : ctx_(ctx),
+        threads_(*ctx->device()->tensorflow_cpu_worker_threads()),
+        pool_(threads_.workers, threads_.num_threads),
+        handle_(cpu::Api()) {}
+
+  // Handles of the engine are cheap and hold the pool of one call.
+  Status Open() {
+    cudnnStatus_t status = handle_.Create();
+    if (status == CUDNN_STATUS_SUCCESS) status = cpu::SetParallel(handle_.get(), &pool_);
+    if (status == CUDNN_STATUS_SUCCESS) status = cpu::SetReserveReadOnly(handle_.get(), true);
+    if (status != CUDNN_STATUS_SUCCESS) {
+      return CudnnError(cpu::Api(), status, "making a handle", "the CPU engine");
+    }
+    device_.emplace(ctx_, handle_.get());
+    return Status();
+  }
+
+  Device* device() { return &*device_; }
+
+ private:
+  OpKernelContext* const ctx_;
+  const tensorflow::DeviceBase::CpuWorkerThreads& threads_;
+  IntraOpPool<tensorflow::thread::ThreadPool> pool_;
+  Handle handle_;
+  std::optional<CpuDevice> device_;
+};
+
+TF_CUDNN_RNN_REGISTER_KERNELS(DEVICE_CPU, CpuBackend, 0);
+
+}  // namespace
+}  // namespace tf_cudnn_rnn
