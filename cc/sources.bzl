@@ -12,19 +12,43 @@ CUDNN_SOURCES = [
 ]
 
 # The CPU engine behind that API. No TensorFlow.
-CPU_SOURCES = []
+CPU_SOURCES = [
+    "cc/cpu/convert.cc",
+    "cc/cpu/cpu_cudnn_objects.cc",
+    "cc/cpu/cpu_cudnn_rnn.cc",
+    "cc/cpu/dispatch.cc",
+    "cc/cpu/dropout.cc",
+    "cc/cpu/engine_backward_data.cc",
+    "cc/cpu/engine_backward_weights.cc",
+    "cc/cpu/engine_forward.cc",
+    "cc/cpu/engine_plan.cc",
+    "cc/cpu/pack.cc",
+    "cc/cpu/staging.cc",
+]
 
 # The engine's kernels, one file per instruction set, each with the flags that it alone gets: the
 # rest of the library must run on any machine of the architecture.
 CPU_KERNEL_SOURCES = {
     "x86_64": {
+        "cc/cpu/kernels_baseline.cc": [],
+        "cc/cpu/kernels_avx2.cc": ["-mavx2", "-mfma", "-mf16c"],
+        "cc/cpu/kernels_avx512.cc": [
+            "-mavx2",
+            "-mfma",
+            "-mf16c",
+            "-mavx512f",
+            "-mavx512bw",
+            "-mavx512dq",
+            "-mavx512vl",
+        ],
     },
     "aarch64": {
+        "cc/cpu/kernels_neon.cc": [],
     },
 }
 
 # cuDNN's names for the engine: only in the stand-alone libcudnn_rnn_cpu.so.
-CPU_EXPORT_SOURCES = []
+CPU_EXPORT_SOURCES = ["cc/cpu/cudnn_exports.cc"]
 
 # From an op's configuration to cuDNN calls. No TensorFlow.
 RNN_SOURCES = [
