@@ -210,7 +210,7 @@ class ForwardLayer {
     BlockedProduct(context_.kernels, args, scratch.a);
   }
 
-  // skip_input: every gate sees x itself (I = R = H).
+  // skip_input: every gate sees x itself (I = H).
   void SkipInput(int d, int64_t rows, const TaskScratch<C>& scratch) {
     const int64_t H = plan_.dims.H;
     const C* bias = directions_[d].bias;

@@ -11,10 +11,13 @@
 namespace tf_cudnn_rnn::cpu::ISA_NAMESPACE {
 namespace {
 
-#include "cc/cpu/activations_inl.h"
-#include "cc/cpu/cells_inl.h"
-#include "cc/cpu/product_inl.h"
+// In the order in which they use each other.
+// clang-format off
 #include "cc/cpu/vector_inl.h"
+#include "cc/cpu/activations_inl.h"
+#include "cc/cpu/product_inl.h"
+#include "cc/cpu/cells_inl.h"
+// clang-format on
 
 template <class C, Vector<C> (*f)(Vector<C>)>
 void Map(const C* x, C* y, int64_t n) {
