@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from . import forward, pseudo_layers, variables, xla
 from .inputs import read as read_sequences
-from .inputs import reverse
+from .inputs import reverse, valid_steps
 from .states import StateVariables, join, take_apart
 from .states import read as read_states
 
@@ -29,7 +29,8 @@ class CudnnRNNBase(keras.layers.Layer):
       direction: "unidirectional" (D=1) or "bidirectional" (D=2). Each layer above the first reads
         both directions of the one below.
       input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate instead
-        of multiplying it by a kernel, which requires I == R; "auto_select": skip_input if I == R.
+        of multiplying it by a kernel, which requires I == units and no projection; "auto_select":
+        skip_input where that is possible.
       dropout: probability, 0 <= dropout < 1, of dropping an element between two layers while
         training. The input of the first layer and the output of the last are never dropped, so it
         has no effect with num_layers=1 (a warning says so).
@@ -43,6 +44,10 @@ class CudnnRNNBase(keras.layers.Layer):
       go_backwards: read each row from its last valid step to its first. Sequences come back in the
         order in which they were read, at the end of the time axis, with the padding before them
         (which is the layout that keras.layers.Bidirectional expects of its backward layer).
+      zero_output_for_mask: whether the sequences' padded steps are zero. False repeats the output
+        of each row's last valid step in them, which is what keras.layers.LSTM does by default.
+        Always zero: bidirectional layers, the padding that go_backwards puts in front, rows of
+        length 0.
       use_bias: whether there are biases.
       kernel_initializer, recurrent_initializer, bias_initializer: applied to each gate's matrix
         [inputs, units], or vector, on its own; a list gives one initializer for each gate.
@@ -54,7 +59,9 @@ class CudnnRNNBase(keras.layers.Layer):
     Call arguments:
       inputs: [B, T, I], or [T, B, I] if time_major, or a RaggedTensor [B, (T), I].
       sequence_lengths: None or [B] integers in 0..T. None: a mask says, or each row has T steps.
-      mask: None or booleans [B, T] ([T, B] if time_major), right-padded in each row.
+      mask: None or booleans [B, T] ([T, B] if time_major), right-padded in each row. A mask
+        attached to the inputs by the layers before is used when neither this nor sequence_lengths
+        is given.
       initial_state: None (zeros) or L*D states ([B, R]; in an LSTM h [B, R] and c [B, units] in
         turn), flat or nested, ordered by layer, then direction. They are cast to the compute dtype.
       training: whether dropout is applied.
@@ -66,8 +73,8 @@ class CudnnRNNBase(keras.layers.Layer):
         kernel_l1, ...: the variables, as `pseudo_layers` describes them.
 
     Returns:
-      The output [B, T, D*R] ([T, B, D*R] if time_major; ragged for ragged inputs), zero in padded
-      steps, or, without return_sequences, [B, D*R]: the top layer's final state of each direction,
+      The output [B, T, D*R] ([T, B, D*R] if time_major; ragged for ragged inputs) or, without
+      return_sequences, [B, D*R]: the top layer's final state of each direction,
       which for the forward direction is the output of each row's last valid step. A row without
       valid steps returns its initial state. With return_state a tuple: that, and the final states
       in the order of initial_state.
@@ -94,6 +101,7 @@ class CudnnRNNBase(keras.layers.Layer):
         return_state=False,
         stateful=False,
         go_backwards=False,
+        zero_output_for_mask=True,
         use_bias=True,
         kernel_initializer="glorot_uniform",
         recurrent_initializer="orthogonal",
@@ -131,6 +139,7 @@ class CudnnRNNBase(keras.layers.Layer):
         self.return_state = bool(return_state)
         self.stateful = bool(stateful)
         self.go_backwards = bool(go_backwards)
+        self.zero_output_for_mask = bool(zero_output_for_mask)
         self.use_bias = bool(use_bias)
         for argument, given in (
             ("kernel_initializer", kernel_initializer),
@@ -188,13 +197,13 @@ class CudnnRNNBase(keras.layers.Layer):
                 f"got shape {input_shape}"
             )
         self.input_size = input_shape[-1]
-        matches = self.input_size == self.output_width
-        if self.input_mode == "skip_input" and not matches:
+        can_skip = self.input_size == self.units and not self.projects
+        if self.input_mode == "skip_input" and not can_skip:
             raise ValueError(
-                f"{self.name}: input_mode='skip_input' requires inputs as wide as the output, "
-                f"{self.output_width}, got {self.input_size}"
+                f"{self.name}: input_mode='skip_input' requires inputs of width units={self.units} "
+                f"and no projection, got width {self.input_size} and num_proj={self.num_proj}"
             )
-        self.skips_input = matches and self.input_mode != "linear_input"
+        self.skips_input = can_skip and self.input_mode != "linear_input"
         self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: self.input_size})
 
         for pseudo_layer in range(self.num_layers * self.num_directions):
@@ -232,7 +241,7 @@ class CudnnRNNBase(keras.layers.Layer):
             self._states.assign(final)
 
         if self.return_sequences:
-            result = self._sequences_result(outputs[0], sequences)
+            result = self._sequences_result(outputs[0], final, sequences)
         elif self.num_directions == 1:
             result = final[-2 if lstm else -1]
         else:
@@ -292,16 +301,20 @@ class CudnnRNNBase(keras.layers.Layer):
             seed2=_replica() if drops else 0,
         )
 
-    def _sequences_result(self, output, sequences):
+    def _sequences_result(self, output, final, sequences):
         if sequences.ragged:
             return tf.RaggedTensor.from_tensor(output, lengths=sequences.lengths)
-        if self.go_backwards and sequences.given:
+        time_axis = 1 - self._batch_axis
+        if sequences.given and self.go_backwards:
             # Padding first: turn each row's valid steps around, then the whole time axis.
             aligned = reverse(output, sequences, time_major=self.time_major)
-            output = tf.reverse(aligned, [1 - self._batch_axis])
+            output = tf.reverse(aligned, [time_axis])
+        elif sequences.given and not self.zero_output_for_mask and self.num_directions == 1:
+            last = final[-2 if self.rnn_mode == "lstm" else -1]
+            last = tf.where(sequences.lengths[:, tf.newaxis] > 0, last, tf.zeros_like(last))
+            valid = valid_steps(sequences.lengths, tf.shape(output)[time_axis], self.time_major)
+            output = tf.where(valid[:, :, tf.newaxis], output, tf.expand_dims(last, time_axis))
         if sequences.mask is not None:
-            # Keras sets only the masks that it finds attached to the inputs, not those made of
-            # lengths.
             output._keras_mask = self._output_mask(sequences.mask)
         return output
 
@@ -389,6 +402,7 @@ class CudnnRNNBase(keras.layers.Layer):
             "return_state",
             "stateful",
             "go_backwards",
+            "zero_output_for_mask",
             "use_bias",
         ):
             config[argument] = getattr(self, argument)

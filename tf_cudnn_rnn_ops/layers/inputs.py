@@ -15,7 +15,8 @@ class Sequences:
       values: [B, T, I], or [T, B, I] when time-major.
       lengths: [B] int32, the number of steps of each row.
       given: whether lengths, a mask or a ragged tensor said so; otherwise each row has T steps.
-      mask: what the output's mask is, or None: the mask that was given, or one made of the lengths.
+      mask: what to attach to the output, or None where Keras attaches the inputs' own mask or there
+        is none.
       ragged: whether the sequences came as a RaggedTensor.
     """
 
@@ -59,19 +60,23 @@ def read(inputs, sequence_lengths, mask, *, time_major, dtype, layer):
     steps = shape[time_axis]
     if sequence_lengths is not None:
         lengths = _read_lengths(sequence_lengths, values.shape[batch_axis], layer)
-        output_mask = tf.sequence_mask(lengths, steps)
-        if time_major:
-            output_mask = tf.transpose(output_mask)
-        return Sequences(values, lengths, True, output_mask, False)
+        mask = valid_steps(lengths, steps, time_major) if attached is None else None
+        return Sequences(values, lengths, True, mask, False)
     if mask is None:
         # Keras passes an attached mask on only when the inputs are the one tensor among the
         # arguments.
         mask = attached
     if mask is not None:
         lengths = _lengths_of_mask(mask, values, time_axis=time_axis, layer=layer)
-        return Sequences(values, lengths, True, mask, False)
+        return Sequences(values, lengths, True, None, False)
     lengths = tf.fill([shape[batch_axis]], steps)
     return Sequences(values, lengths, False, None, False)
+
+
+def valid_steps(lengths, steps, time_major):
+    """[B, T] booleans, or [T, B] when time-major: True in the first lengths[b] steps of row b."""
+    valid = tf.sequence_mask(lengths, steps)
+    return tf.transpose(valid) if time_major else valid
 
 
 def reverse(values, sequences, *, time_major):
