@@ -1,0 +1,42 @@
+"""TensorFlow's CudnnRNN ops, working on a CPU and, through cuDNN, on a GPU.
+
+Importing the package loads the library of kernels; from then on tf.raw_ops.CudnnRNNV3 and the rest
+of the family run. The faces, from low to high:
+
+    tf_cudnn_rnn_ops.raw_ops      the eleven ops as documented keyword-only functions
+    tf_cudnn_rnn_ops.CudnnLSTM    Keras layers (also CudnnGRU, CudnnRNNTanh, CudnnRNNRelu)
+    tf_cudnn_rnn_ops.library_path()   the file for tf.load_op_library, in a server for example
+
+`python -m tf_cudnn_rnn_ops` reports versions and kernels and checks the arithmetic.
+"""
+
+import importlib
+
+from tf_cudnn_rnn_ops import gradients, raw_ops
+from tf_cudnn_rnn_ops._load import library_path
+from tf_cudnn_rnn_ops._version import __version__
+
+# Keras takes a second or more to import, and the ops do without it.
+_LAYERS = ("CudnnGRU", "CudnnLSTM", "CudnnRNNRelu", "CudnnRNNTanh")
+_LAZY_MODULES = ("layers", "weights")
+
+__all__ = [
+    "__version__",
+    "gradients",
+    "library_path",
+    "raw_ops",
+    *_LAZY_MODULES,
+    *_LAYERS,
+]
+
+
+def __getattr__(name):
+    if name in _LAZY_MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in _LAYERS:
+        return getattr(importlib.import_module(f"{__name__}.layers"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(__all__)
