@@ -74,10 +74,21 @@ OPS_SOURCES = [
     "cc/ops/params_shape_fns.cc",
     "cc/ops/shape_checks.cc",
 ]
-KERNEL_SOURCES = []
+KERNEL_SOURCES = [
+    "cc/kernels/compute_ops.cc",
+    "cc/kernels/library_info.cc",
+    "cc/kernels/params_ops.cc",
+    "cc/kernels/rnn_ops_cpu.cc",
+    "cc/kernels/rnn_ops_gpu.cc",
+]
 
 # GoogleTest files, one binary each, linked with the layers that do without TensorFlow.
-CC_TEST_SOURCES = []
+CC_TEST_SOURCES = [
+    "tests/cc/intra_op_pool_test.cc",
+    "tests/cc/params_layout_test.cc",
+    "tests/cc/rnn_call_test.cc",
+    "tests/cc/rnn_plan_test.cc",
+]
 
 # Flags of every file.
 COPTS = [
