@@ -131,6 +131,11 @@ class TestReport:
             line = re.search(rf"^  {op} .*$", result.stdout, re.MULTILINE).group()
             assert "CPU: bfloat16 float16 float32 float64" in line
 
+    def test_cudnn_is_looked_for_beside_tensorflow(self):
+        text = report.library_text("tf_cudnn_rnn_ops_cudnn")
+        folder = Path(tf.sysconfig.get_lib()).resolve().parent / "nvidia" / "cudnn" / "lib"
+        assert re.match(r"\d+\.\d+\.\d+, ", text) or str(folder) in text
+
     def test_wrong_results_fail(self, monkeypatch, capsys):
         right = reference.forward
 

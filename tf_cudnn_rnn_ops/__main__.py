@@ -70,7 +70,8 @@ def report():
     devices = ", ".join(device.name for device in tf.config.list_physical_devices("GPU"))
     yield f"GPUs              {devices or 'none'}"
     yield f"instruction set   {library_text('tf_cudnn_rnn_ops_instruction_set')}"
-    yield f"cuDNN             {library_text('tf_cudnn_rnn_ops_cudnn')}"
+    cudnn = library_text("tf_cudnn_rnn_ops_cudnn")
+    yield "cuDNN             " + cudnn.replace("; ", ";\n                  ")
     yield "kernels"
     for op in OPS:
         yield f"  {op:<28} {registered_kernels(op)}"
@@ -163,12 +164,13 @@ def main():
     for config in CHECKED:
         outcomes = list(check(config))
         failures += sum(not error <= tolerance for _, error, tolerance in outcomes)
-        name = " ".join(str(value) for value in config.values())
+        mode, *others = config.items()
+        name = " ".join([mode[1], *(f"{key}={value}" for key, value in others)])
         errors = ", ".join(
             f"{what} {error:.1e}" + ("" if error <= tolerance else " FAILED")
             for what, error, tolerance in outcomes
         )
-        print(f"  {name:<28} {errors}")
+        print(f"  {name:<28}  {errors}")
     print(f"{failures} comparisons failed" if failures else "all comparisons passed")
     return 1 if failures else 0
 

@@ -3,6 +3,9 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <cstdlib>
+#include <memory>
+
 namespace tf_cudnn_rnn {
 namespace {
 
@@ -64,7 +67,10 @@ std::vector<std::string> PipFolders() {
 
   std::vector<std::string> folders;
   for (const std::string& library : libraries) {
-    const std::string site = Parent(library, 2);
+    // TensorFlow loads its library as tensorflow/python/platform/../../<name>.
+    const std::unique_ptr<char, decltype(&std::free)> real(realpath(library.c_str(), nullptr),
+                                                           std::free);
+    const std::string site = Parent(real ? real.get() : library, 2);
     const std::string folder = site + "/nvidia/cudnn/lib";
     if (!site.empty() && (folders.empty() || folders.back() != folder)) folders.push_back(folder);
   }
