@@ -86,6 +86,7 @@ KERNEL_SOURCES = [
 CC_TEST_SOURCES = [
     "tests/cc/intra_op_pool_test.cc",
     "tests/cc/params_layout_test.cc",
+    "tests/cc/rnn_call_engine_test.cc",
     "tests/cc/rnn_call_test.cc",
     "tests/cc/rnn_plan_test.cc",
 ]
