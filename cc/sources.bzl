@@ -84,11 +84,13 @@ KERNEL_SOURCES = [
 
 # GoogleTest files, one binary each, linked with the layers that do without TensorFlow.
 CC_TEST_SOURCES = [
+    "tests/cc/handle_pool_test.cc",
     "tests/cc/intra_op_pool_test.cc",
     "tests/cc/params_layout_test.cc",
     "tests/cc/rnn_call_engine_test.cc",
     "tests/cc/rnn_call_test.cc",
     "tests/cc/rnn_plan_test.cc",
+    "tests/cc/rnn_setup_test.cc",
 ]
 
 # Flags of every file.
