@@ -3,9 +3,12 @@
 Importing the package loads the library of kernels; from then on tf.raw_ops.CudnnRNNV3 and the rest
 of the family run. The faces, from low to high:
 
-    tf_cudnn_rnn_ops.raw_ops      the eleven ops as documented keyword-only functions
-    tf_cudnn_rnn_ops.CudnnLSTM    Keras layers (also CudnnGRU, CudnnRNNTanh, CudnnRNNRelu)
-    tf_cudnn_rnn_ops.library_path()   the file for tf.load_op_library, in a server for example
+    tf_cudnn_rnn_ops.raw_ops          the eleven ops as documented keyword-only functions
+    tf_cudnn_rnn_ops.CudnnLSTM        Keras layers (also CudnnGRU, CudnnRNNTanh, CudnnRNNRelu)
+    tf_cudnn_rnn_ops.weights          weights to and from Keras, PyTorch and TensorFlow 1
+    tf_cudnn_rnn_ops.convert_model    a Keras model with these layers in place of Keras' own
+
+library_path() names the file for tf.load_op_library, in a server for example.
 
 `python -m tf_cudnn_rnn_ops` reports versions and kernels and checks the arithmetic.
 """
@@ -16,9 +19,16 @@ from tf_cudnn_rnn_ops import gradients, raw_ops
 from tf_cudnn_rnn_ops._load import library_path
 from tf_cudnn_rnn_ops._version import __version__
 
-# Keras takes a second or more to import, and the ops do without it.
-_LAYERS = ("CudnnGRU", "CudnnLSTM", "CudnnRNNRelu", "CudnnRNNTanh")
-_LAZY_MODULES = ("layers", "weights")
+# Imported when asked for: the ops do without Keras, whose backend may not be TensorFlow.
+_LAZY_MODULES = ("convert", "layers", "weights")
+_LAZY = {
+    "CudnnGRU": "layers",
+    "CudnnLSTM": "layers",
+    "CudnnRNNRelu": "layers",
+    "CudnnRNNTanh": "layers",
+    "convert_model": "convert",
+    "to_stock_model": "convert",
+}
 
 __all__ = [
     "__version__",
@@ -26,15 +36,15 @@ __all__ = [
     "library_path",
     "raw_ops",
     *_LAZY_MODULES,
-    *_LAYERS,
+    *_LAZY,
 ]
 
 
 def __getattr__(name):
     if name in _LAZY_MODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    if name in _LAYERS:
-        return getattr(importlib.import_module(f"{__name__}.layers"), name)
+    if name in _LAZY:
+        return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
