@@ -70,7 +70,7 @@ class Shapes {
     return MatchOrdered(name, index, Letters("L*D", letter), {&LD_, &B_, width});
   }
 
-  absl::Status ReadLayers();
+  absl::Status ReadLayers(const char* name, int index);
   absl::Status ReadLengths();
 
   InferenceContext* c_;
@@ -82,8 +82,11 @@ class Shapes {
 absl::Status Shapes::ReadInputs(const Version& version) {
   TF_RETURN_IF_ERROR(MatchOrdered("input", kInput, Letters("T", "I"), {&T_, &B_, &sizes_.I}));
   TF_RETURN_IF_ERROR(MatchStateH("input_h", kInputH));
-  if (config_.lstm()) TF_RETURN_IF_ERROR(MatchState("input_c", kInputC, "H", &sizes_.H));
-  TF_RETURN_IF_ERROR(ReadLayers());
+  TF_RETURN_IF_ERROR(ReadLayers("input_h", kInputH));
+  if (config_.lstm()) {
+    TF_RETURN_IF_ERROR(MatchState("input_c", kInputC, "H", &sizes_.H));
+    TF_RETURN_IF_ERROR(ReadLayers("input_c", kInputC));
+  }
   TF_RETURN_IF_ERROR(CheckSizes(c_, config_, &sizes_));
   // Again, since a projection's R is now num_proj.
   TF_RETURN_IF_ERROR(MatchStateH("input_h", kInputH));
@@ -95,17 +98,15 @@ absl::Status Shapes::ReadInputs(const Version& version) {
   return Match(c_, "params", c_->input(kParams), "[params_size]", {&params_size_});
 }
 
-// The number of layers, from the first dimension of the states.
-absl::Status Shapes::ReadLayers() {
+// The number of layers, from the dimension of the states that it stands in.
+absl::Status Shapes::ReadLayers(const char* name, int index) {
   if (!c_->ValueKnown(LD_)) return absl::OkStatus();
   const int64_t value = c_->Value(LD_);
-  const int axis = config_.time_major ? 0 : 1;
   if (value < 1 || value % config_.D() != 0) {
-    const bool from_h = c_->ValueKnown(c_->Dim(c_->input(kInputH), axis));
-    return Refuse(from_h ? "input_h" : "input_c",
-                  Concatenate("a tensor whose dimension ", axis,
+    return Refuse(name,
+                  Concatenate("a tensor whose dimension ", config_.time_major ? 0 : 1,
                               ", layers times directions, is a positive multiple of ", config_.D()),
-                  c_->DebugString(c_->input(from_h ? kInputH : kInputC)));
+                  c_->DebugString(c_->input(index)));
   }
   sizes_.L = c_->MakeDim(value / config_.D());
   return absl::OkStatus();

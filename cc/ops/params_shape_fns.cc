@@ -27,8 +27,12 @@ class Lists {
   Lists(InferenceContext* c, const RnnConfig& config, LayoutSizes* sizes)
       : c_(c), config_(config), sizes_(*sizes), first_width_(c->UnknownDim()) {}
 
-  // Checks the lengths against the sizes; sets the number of layers from them where it is unknown.
-  absl::Status ReadLengths(const ListAttrs& names);
+  // Checks the number of biases against the sizes; sets the number of layers from it where that is
+  // unknown.
+  absl::Status ReadNumBiases(const char* attr);
+  // The same for the weights. After the biases, and after num_units has been read from their
+  // shapes.
+  absl::Status ReadNumWeights(const char* attr);
 
   int64_t num_weights() const { return pseudo_layers_ * Matrices(); }
   int64_t num_biases() const { return pseudo_layers_ * 2 * config_.G(); }
@@ -44,7 +48,6 @@ class Lists {
  private:
   // Matrices of a pseudo-layer.
   int64_t Matrices() const { return 2 * config_.G() + (projects_ ? 1 : 0); }
-  absl::Status ReadProjects(const ListAttrs& names, int64_t length);
 
   InferenceContext* c_;
   const RnnConfig& config_;
@@ -55,37 +58,36 @@ class Lists {
   DimensionHandle later_width_;  // of the other layers'
 };
 
-absl::Status Lists::ReadLengths(const ListAttrs& names) {
-  int64_t num_weights = 0, num_biases = 0;
-  TF_RETURN_IF_ERROR(c_->GetAttr(names.weights, &num_weights));
-  TF_RETURN_IF_ERROR(c_->GetAttr(names.biases, &num_biases));
+absl::Status Lists::ReadNumBiases(const char* attr) {
+  int64_t length = 0;
+  TF_RETURN_IF_ERROR(c_->GetAttr(attr, &length));
   const int64_t per_layer = int64_t{2} * config_.D() * config_.G();
   if (c_->ValueKnown(sizes_.L)) {
     const int64_t expected = c_->Value(sizes_.L) * per_layer;
-    if (num_biases != expected) {
-      return Refuse(names.biases, Concatenate(expected, " with num_layers = ", c_->Value(sizes_.L)),
-                    num_biases);
+    if (length != expected) {
+      return Refuse(attr, Concatenate(expected, " with num_layers = ", c_->Value(sizes_.L)),
+                    length);
     }
-  } else if (num_biases < per_layer || num_biases % per_layer != 0) {
-    return Refuse(names.biases, Concatenate("a positive multiple of ", per_layer), num_biases);
+  } else if (length < per_layer || length % per_layer != 0) {
+    return Refuse(attr, Concatenate("a positive multiple of ", per_layer), length);
   }
-  pseudo_layers_ = num_biases / (2 * config_.G());
+  pseudo_layers_ = length / (2 * config_.G());
   sizes_.L = c_->MakeDim(pseudo_layers_ / config_.D());
-  return ReadProjects(names, num_weights);
+  return absl::OkStatus();
 }
 
-absl::Status Lists::ReadProjects(const ListAttrs& names, int64_t length) {
+absl::Status Lists::ReadNumWeights(const char* attr) {
+  int64_t length = 0;
+  TF_RETURN_IF_ERROR(c_->GetAttr(attr, &length));
   if (config_.num_proj > 0 && !c_->ValueKnown(sizes_.H)) {
     // num_proj = num_units is no projection, so only the length tells.
     projects_ = length == pseudo_layers_ * (2 * config_.G() + 1);
-    if (!projects_) {
-      sizes_.H = c_->MakeDim(config_.num_proj);
-    }
+    if (!projects_) sizes_.H = c_->MakeDim(config_.num_proj);
   } else {
     projects_ = config_.num_proj > 0 && config_.num_proj < c_->Value(sizes_.H);
   }
   if (length != num_weights()) {
-    return Refuse(names.weights,
+    return Refuse(attr,
                   Concatenate(num_weights(), " with num_layers = ", c_->Value(sizes_.L),
                               projects_ ? " and a projection" : " and no projection"),
                   length);
@@ -117,7 +119,8 @@ absl::Status ParamsToCanonical(InferenceContext* c, const ListAttrs& names) {
   LayoutSizes sizes(c);
   TF_RETURN_IF_ERROR(ReadSizes(c, config, &sizes));
   Lists lists(c, config, &sizes);
-  TF_RETURN_IF_ERROR(lists.ReadLengths(names));
+  TF_RETURN_IF_ERROR(lists.ReadNumBiases(names.biases));
+  TF_RETURN_IF_ERROR(lists.ReadNumWeights(names.weights));
 
   std::optional<WeightLayout> layout;
   TF_RETURN_IF_ERROR(MakeLayout(config, sizes, &layout));
@@ -140,19 +143,20 @@ absl::Status CanonicalToParams(InferenceContext* c, const ListAttrs& names) {
   LayoutSizes sizes(c);
   TF_RETURN_IF_ERROR(ReadSizes(c, config, &sizes));
   Lists lists(c, config, &sizes);
-  TF_RETURN_IF_ERROR(lists.ReadLengths(names));
-
   std::vector<ShapeHandle> weights, biases;
   TF_RETURN_IF_ERROR(c->input("weights", &weights));
   TF_RETURN_IF_ERROR(c->input("biases", &biases));
+  TF_RETURN_IF_ERROR(lists.ReadNumBiases(names.biases));
+  for (size_t i = 0; i < biases.size(); ++i) {
+    TF_RETURN_IF_ERROR(Match(c, Concatenate("biases[", i, "]"), biases[i], "[H]", {&sizes.H}));
+  }
+  TF_RETURN_IF_ERROR(CheckSizes(c, config, &sizes));
+  TF_RETURN_IF_ERROR(lists.ReadNumWeights(names.weights));
   for (size_t i = 0; i < weights.size(); ++i) {
     Lists::Entry entry;
     TF_RETURN_IF_ERROR(lists.Weight(i, &entry));
     TF_RETURN_IF_ERROR(Match(c, Concatenate("weights[", i, "]"), weights[i], entry.letters,
                              {entry.rows, entry.columns}));
-  }
-  for (size_t i = 0; i < biases.size(); ++i) {
-    TF_RETURN_IF_ERROR(Match(c, Concatenate("biases[", i, "]"), biases[i], "[H]", {&sizes.H}));
   }
   // With what the shapes of the weights have added.
   TF_RETURN_IF_ERROR(CheckSizes(c, config, &sizes));

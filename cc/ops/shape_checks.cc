@@ -49,6 +49,9 @@ absl::Status CheckSizes(InferenceContext* c, const RnnConfig& config, LayoutSize
   if (config.num_proj == 0) {
     sizes->R = sizes->H;
   } else {
+    if (config.num_proj > kMaxSize) {
+      return Refuse("num_proj", "at most num_units", config.num_proj);
+    }
     if (Known(sizes->H) && config.num_proj > Value(sizes->H)) {
       return Refuse("num_proj", Concatenate("at most num_units, ", Value(sizes->H)),
                     config.num_proj);
@@ -95,9 +98,9 @@ absl::Status MakeLayout(const RnnConfig& config, const LayoutSizes& sizes,
   dims.skip_input = *skip_input;
   const WeightLayout made(dims);
   if (made.Overflows()) {
-    return Refuse("params_size", "less than 2^63",
-                  Concatenate("more for num_layers = ", dims.L, ", num_units = ", dims.H,
-                              ", input_size = ", dims.I));
+    return ToTensorFlow(
+        InvalidArgument("the size of params is more than fits in int64: num_layers ", dims.L,
+                        ", num_units ", dims.H, ", input_size ", dims.I));
   }
   *layout = made;
   return absl::OkStatus();
