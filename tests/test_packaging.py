@@ -105,15 +105,29 @@ class TestLibrary:
         result = run(sys.executable, "-c", code, tf_cudnn_rnn_ops.library_path())
         assert result.stdout.strip() == "[1315600]", result.stderr
 
-    def test_layers_are_imported_when_asked_for(self):
+    def test_layers_are_known_to_keras(self):
         code = (
-            "import sys, tf_cudnn_rnn_ops\n"
-            "assert 'tf_cudnn_rnn_ops.layers' not in sys.modules\n"
+            "import tf_cudnn_rnn_ops, keras\n"
+            "name = 'tf_cudnn_rnn_ops>CudnnLSTM'\n"
+            "assert keras.saving.get_registered_object(name) is tf_cudnn_rnn_ops.CudnnLSTM\n"
             "assert 'CudnnLSTM' in dir(tf_cudnn_rnn_ops)\n"
-            "assert tf_cudnn_rnn_ops.CudnnLSTM is tf_cudnn_rnn_ops.layers.CudnnLSTM\n"
         )
         result = run(sys.executable, "-c", code)
         assert result.returncode == 0, result.stderr
+
+    def test_ops_do_without_keras_on_tensorflow(self):
+        code = (
+            "import os, sys\n"
+            "os.environ['KERAS_BACKEND'] = 'numpy'\n"
+            "import tf_cudnn_rnn_ops\n"
+            "assert 'tf_cudnn_rnn_ops.layers' not in sys.modules\n"
+            "try:\n"
+            "    tf_cudnn_rnn_ops.CudnnLSTM\n"
+            "except ImportError as error:\n"
+            "    print(error)\n"
+        )
+        result = run(sys.executable, "-c", code)
+        assert "set KERAS_BACKEND=tensorflow before" in result.stdout, result.stderr
 
 
 class TestReport:

@@ -14,12 +14,14 @@ library_path() names the file for tf.load_op_library, in a server for example.
 """
 
 import importlib
+import sys
 
 from tf_cudnn_rnn_ops import gradients, raw_ops
 from tf_cudnn_rnn_ops._load import library_path
 from tf_cudnn_rnn_ops._version import __version__
 
-# Imported when asked for: the ops do without Keras, whose backend may not be TensorFlow.
+# Imported when asked for: the ops do without Keras, whose backend may not be TensorFlow. Where it
+# is, see the end of this file.
 _LAZY_MODULES = ("convert", "layers", "weights")
 _LAZY = {
     "CudnnGRU": "layers",
@@ -50,3 +52,10 @@ def __getattr__(name):
 
 def __dir__():
     return sorted(__all__)
+
+
+# TensorFlow imports Keras. The layers introduce themselves to it at once, so that importing this
+# package is enough for keras.models.load_model().
+_keras = sys.modules.get("keras")
+if hasattr(_keras, "config") and _keras.config.backend() == "tensorflow":
+    importlib.import_module(f"{__name__}.layers")
