@@ -58,7 +58,8 @@ cudnnStatus_t CheckCall(const char* function, cudnnHandle_t handle, cudnnRNNDesc
   if (y->width != dims.D * dims.R) {
     return refuse("the vector size of yDesc must be projSize times the directions");
   }
-  if (dims.skip_input && dims.I != dims.H) return refuse("skip input needs inputSize == hiddenSize");
+  if (dims.skip_input && dims.I != dims.H)
+    return refuse("skip input needs inputSize == hiddenSize");
   const bool unpacked = x->layout != CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
   if (unpacked && rnn->flags != CUDNN_RNN_PADDED_IO_ENABLED &&
       x->lengths != std::vector<int>(x->batch, x->max_length)) {

@@ -38,17 +38,15 @@ struct TaskScratch {
   C* left = nullptr;               // [kRows, kSteps]
   const C** left_rows = nullptr;   // kSteps
   const C** right_rows = nullptr;  // kSteps
-  const C** a = nullptr;           // kRows
   C** c = nullptr;                 // kRows
 
   void Book(const Plan& plan, int vector_length, Arena* arena) {
     const int64_t steps = std::min(kSteps, plan.N());
     const int64_t widest = std::max({plan.dims.I, plan.output_width(), plan.dims.H});
     right = BookPanels<C>(steps, std::min(kColumns, widest), 1, false, vector_length, arena);
-    left = arena->Take<C>(kRows, steps);
+    left = arena->Take<C>(steps, kRows);
     left_rows = arena->Take<const C*>(steps);
     right_rows = arena->Take<const C*>(steps);
-    a = arena->Take<const C*>(kRows);
     c = arena->Take<C*>(kRows);
   }
 };
@@ -74,13 +72,13 @@ class WeightSums {
           PackLeft(sum, row, rows, steps, column == 0, scratch);
           if (columns == 0) continue;
           for (int64_t m = 0; m < rows; ++m) {
-            scratch.a[m] = scratch.left + m * steps;
             scratch.c[m] = sum.dmatrix[(row + m) / sum.rows_per_gate] +
                            (row + m) % sum.rows_per_gate * sum.width + column;
           }
           ProductArguments<C> product;
           product.rows = rows;
-          product.a = scratch.a;
+          product.columns = scratch.left;
+          product.column_stride = kRows;
           product.k_end = steps;
           product.panels = &right;
           product.panel_end = right.count;
@@ -127,26 +125,19 @@ class WeightSums {
     PackRows(scratch.right_rows, steps, VL, 0, right->count, right);
   }
 
-  // Transposes columns [row, row + rows) of the left rows, and adds their sums to the bias.
+  // Gathers columns [row, row + rows) of the left rows, and adds their sums to the bias.
   void PackLeft(const WeightSum<C>& sum, int64_t row, int64_t rows, int64_t steps, bool add_bias,
                 const TaskScratch<C>& scratch) const {
-    constexpr int64_t kBlock = 16;
-    for (int64_t k = 0; k < steps; k += kBlock) {
-      const int64_t k_end = std::min(steps, k + kBlock);
-      for (int64_t m = 0; m < rows; m += kBlock) {
-        const int64_t m_end = std::min(rows, m + kBlock);
-        for (int64_t i = k; i < k_end; ++i) {
-          const C* from = scratch.left_rows[i] + row;
-          for (int64_t j = m; j < m_end; ++j) scratch.left[j * steps + i] = from[j];
-        }
-      }
+    for (int64_t k = 0; k < steps; ++k) {
+      std::copy_n(scratch.left_rows[k] + row, rows, scratch.left + k * kRows);
     }
     if (!add_bias || !sum.dbias[0]) return;
+    C totals[kRows] = {};
+    for (int64_t k = 0; k < steps; ++k) {
+      for (int64_t m = 0; m < rows; ++m) totals[m] += scratch.left[k * kRows + m];
+    }
     for (int64_t m = 0; m < rows; ++m) {
-      const C* from = scratch.left + m * steps;
-      C total = 0;
-      for (int64_t k = 0; k < steps; ++k) total += from[k];
-      sum.dbias[(row + m) / sum.rows_per_gate][(row + m) % sum.rows_per_gate] += total;
+      sum.dbias[(row + m) / sum.rows_per_gate][(row + m) % sum.rows_per_gate] += totals[m];
     }
   }
 

@@ -32,15 +32,19 @@ struct Panels {
   int64_t panel_elements(int vector_length) const { return K * vectors * vector_length; }
 };
 
-// c[m][column] (+)= sum over k of a[m][k] · panels[k][column], for `rows` rows m. Sums run over k
+// c[m][column] (+)= sum over k of A[m, k] · panels[k][column], for `rows` rows m. Sums run over k
 // in ascending order with one accumulator per element, whatever the tiling, so results do not
 // depend on how rows are divided.
 template <class C>
 struct ProductArguments {
   int64_t rows = 0;
-  const C* const* a = nullptr;  // [rows] pointers to K elements
-  int64_t k_begin = 0;          // the rows of the panels that take part: k_begin … k_end−1;
-  int64_t k_end = 0;            // a[m][0] meets row k_begin
+  // A, either by rows: A[m, k] = a[m][k − k_begin], or by columns: A[m, k] = columns[(k − k_begin)
+  // · column_stride + m].
+  const C* const* a = nullptr;
+  const C* columns = nullptr;
+  int64_t column_stride = 0;
+  int64_t k_begin = 0;  // the rows of the panels that take part: k_begin … k_end−1
+  int64_t k_end = 0;
   const Panels<C>* panels = nullptr;
   int64_t panel_begin = 0, panel_end = 0;
   C* const* c = nullptr;  // [rows] pointers; gated: vector v goes to columns v·width + …

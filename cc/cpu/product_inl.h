@@ -18,29 +18,42 @@ struct alignas(64) TileSums {
   C* at(int row, int vectors, int v) { return values + (row * vectors + v) * kVectorLength<C>; }
 };
 
-// sums[m][v] += a[m][k] · panel[k][v] for k in [0, K), in this order.
-template <class C, int rows, int vectors>
-void MultiplyTile(const C* const* a, int64_t K, const C* panel, C* sums) {
+// The left-hand rows of a tile.
+template <class C>
+struct TileRows {
+  const C* const* rows;  // row m begins at rows[m]; or null, and
+  const C* columns;      // element k of row m is columns[k * column_stride + m]
+  int64_t column_stride;
+};
+
+// sums[m][v] += A[m, k] · panel[k][v] for k in [0, K), in this order. On the way, fetches K cache
+// lines from `next` on into L2: with panels that come from L3, the following one then arrives while
+// this one is computed (17 % of the time of a step with H = 512 and 32 rows).
+template <class C, int rows, int vectors, bool by_columns>
+void MultiplyTile(const TileRows<C>& a, int64_t K, const C* panel, const C* next, C* sums) {
   constexpr int VL = kVectorLength<C>;
   const C* row[rows];
   Vector<C> sum[rows][vectors];
   UNROLL
   for (int m = 0; m < rows; ++m) {
-    row[m] = a[m];
+    row[m] = by_columns ? a.columns + m : a.rows[m];
     UNROLL
     for (int v = 0; v < vectors; ++v) sum[m][v] = Load(sums + (m * vectors + v) * VL);
   }
+  const C* column = a.columns;
   for (int64_t k = 0; k < K; ++k) {
+    __builtin_prefetch(next + k * (64 / sizeof(C)), 0, 2);
     Vector<C> b[vectors];
     UNROLL
     for (int v = 0; v < vectors; ++v) b[v] = Load(panel + v * VL);
     UNROLL
     for (int m = 0; m < rows; ++m) {
-      const Vector<C> x = Broadcast(row[m][k]);
+      const Vector<C> x = Broadcast(by_columns ? column[m] : row[m][k]);
       UNROLL
       for (int v = 0; v < vectors; ++v) sum[m][v] += x * b[v];
     }
     panel += vectors * VL;
+    if (by_columns) column += a.column_stride;
   }
   UNROLL
   for (int m = 0; m < rows; ++m) {
@@ -49,30 +62,38 @@ void MultiplyTile(const C* const* a, int64_t K, const C* panel, C* sums) {
   }
 }
 
-// MultiplyTile for `rows` 1 … kTileRows[vectors], known only at run time.
-template <class C, int vectors, int rows = kTileRows[vectors]>
-INLINE void MultiplyRows(int height, const C* const* a, int64_t K, const C* panel, C* sums) {
+// MultiplyTile for `height` rows, 1 … kTileRows[vectors], known only at run time.
+template <class C, int vectors, bool by_columns, int rows = kTileRows[vectors]>
+INLINE void MultiplyRows(int height, const TileRows<C>& a, int64_t K, const C* panel, const C* next,
+                         C* sums) {
   if constexpr (rows > 1) {
-    if (height < rows) return MultiplyRows<C, vectors, rows - 1>(height, a, K, panel, sums);
+    if (height < rows) {
+      return MultiplyRows<C, vectors, by_columns, rows - 1>(height, a, K, panel, next, sums);
+    }
   }
-  MultiplyTile<C, rows, vectors>(a, K, panel, sums);
+  MultiplyTile<C, rows, vectors, by_columns>(a, K, panel, next, sums);
 }
 
-// Adds rows a[0 … rows−1] × rows k_begin … k_end−1 of panel p to the sums.
-template <class C>
+// Adds the tile's rows × rows k_begin … k_end−1 of panel p to the sums. Tile number `tile` of its
+// panel fetches its part of the panel that follows.
+template <class C, bool by_columns = false>
 void Multiply(const Panels<C>& panels, int64_t p, int64_t k_begin, int64_t k_end, int rows,
-              const C* const* a, TileSums<C>* sums) {
-  const C* panel = panels.data + (p * panels.K + k_begin) * panels.vectors * kVectorLength<C>;
-  const int64_t K = k_end - k_begin;
+              int64_t tile, const TileRows<C>& a, TileSums<C>* sums) {
+  const int64_t width = panels.vectors * kVectorLength<C>, K = k_end - k_begin;
+  const C* panel = panels.data + (p * panels.K + k_begin) * width;
+  // After the last panel comes the first again, in the next time step.
+  const int64_t following = p + 1 < panels.count ? p + 1 : 0;
+  const C* next =
+      panels.data + (following * panels.K + k_begin) * width + tile * K * (64 / sizeof(C));
   switch (panels.vectors) {
     case 1:
-      return MultiplyRows<C, 1>(rows, a, K, panel, sums->values);
+      return MultiplyRows<C, 1, by_columns>(rows, a, K, panel, next, sums->values);
     case 2:
-      return MultiplyRows<C, 2>(rows, a, K, panel, sums->values);
+      return MultiplyRows<C, 2, by_columns>(rows, a, K, panel, next, sums->values);
     case 3:
-      return MultiplyRows<C, 3>(rows, a, K, panel, sums->values);
+      return MultiplyRows<C, 3, by_columns>(rows, a, K, panel, next, sums->values);
     default:
-      return MultiplyRows<C, 4>(rows, a, K, panel, sums->values);
+      return MultiplyRows<C, 4, by_columns>(rows, a, K, panel, next, sums->values);
   }
 }
 
@@ -84,7 +105,7 @@ INLINE void ForEachTile(int64_t rows, int64_t most, F f) {
   int64_t row = 0;
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t end = rows * (i + 1) / tiles;
-    f(row, static_cast<int>(end - row));
+    f(row, static_cast<int>(end - row), i);
     row = end;
   }
 }
@@ -123,7 +144,7 @@ template <class C>
 void Product(const ProductArguments<C>& args) {
   const Panels<C>& panels = *args.panels;
   for (int64_t p = args.panel_begin; p < args.panel_end; ++p) {
-    ForEachTile(args.rows, kTileRows[panels.vectors], [&](int64_t row, int rows) {
+    ForEachTile(args.rows, kTileRows[panels.vectors], [&](int64_t row, int rows, int64_t tile) {
       TileSums<C> sums;
       if (args.accumulate) {
         LoadSums(panels, p, rows, args.c + row, 1, &sums);
@@ -132,7 +153,13 @@ void Product(const ProductArguments<C>& args) {
       } else {
         __builtin_memset(sums.values, 0, sizeof(C) * rows * panels.vectors * kVectorLength<C>);
       }
-      Multiply(panels, p, args.k_begin, args.k_end, rows, args.a + row, &sums);
+      if (args.columns) {
+        Multiply<C, true>(panels, p, args.k_begin, args.k_end, rows, tile,
+                          {nullptr, args.columns + row, args.column_stride}, &sums);
+      } else {
+        Multiply<C>(panels, p, args.k_begin, args.k_end, rows, tile, {args.a + row, nullptr, 0},
+                    &sums);
+      }
       for (int v = 0; v < panels.vectors; ++v) {
         const Span span = SpanOf(panels, p, v);
         if (span.elements <= 0) continue;

@@ -31,7 +31,8 @@ constexpr int kVectorLength = VECTOR_BYTES / sizeof(C);
 
 template <class C>
 INLINE Vector<C> Broadcast(C x) {
-  return Vector<C>{} + x;
+  return x - Vector<C>{};  // exact, unlike an addition (−0), so that only a broadcasting load
+                           // remains of it
 }
 
 template <class C>
