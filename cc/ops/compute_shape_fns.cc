@@ -46,7 +46,9 @@ class Shapes {
   }
   ShapeHandle params() { return c_->Vector(params_size_); }
   absl::Status Output(ShapeHandle* output);
-  ShapeHandle output_c() { return config_.lstm() ? input_c() : c_->Vector(0); }
+  // Without a cell state it is [0], but TensorFlow's own shape function says [], and a SavedModel
+  // traced with that one records it: whatever is said here must agree with both.
+  ShapeHandle output_c() { return config_.lstm() ? input_c() : c_->UnknownShape(); }
 
  private:
   // Without a projection R and H are one dimension.
