@@ -10,6 +10,7 @@
 //                             biases before matrices, each piece followed by one element of NaN
 //
 // A test in the same process reaches the functions at the end through ctypes.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -58,6 +59,7 @@ Monitor& TheMonitor() {
   return *monitor;
 }
 thread_local std::string last_error;
+std::atomic<int> last_math_type{-1};
 
 cudnnStatus_t Refuse(cudnnStatus_t status, const char* reason) {
   last_error = reason;
@@ -98,6 +100,28 @@ void End(const char* name, cudnnStatus_t status) {
   monitor.live[what] += change;
 }
 
+// What an RNN descriptor was set to.
+struct RnnFields {
+  cudnnRNNAlgo_t algo;
+  cudnnRNNMode_t mode;
+  cudnnRNNBiasMode_t bias;
+  cudnnDirectionMode_t direction;
+  cudnnRNNInputMode_t input_mode;
+  cudnnDataType_t type, math;
+  cudnnMathType_t math_type;
+  int32_t input, hidden, projection, layers;
+  cudnnDropoutDescriptor_t dropout;
+  uint32_t flags;
+};
+
+RnnFields Read(cudnnRNNDescriptor_t rnn) {
+  RnnFields f = {};
+  Engine().cudnnGetRNNDescriptor_v8(rnn, &f.algo, &f.mode, &f.bias, &f.direction, &f.input_mode,
+                                    &f.type, &f.math, &f.math_type, &f.input, &f.hidden,
+                                    &f.projection, &f.layers, &f.dropout, &f.flags);
+  return f;
+}
+
 // ---- the other weight layout ----
 
 bool OtherLayout() {
@@ -113,27 +137,15 @@ size_t ElementSize(cudnnDataType_t type) {
 class Layouts {
  public:
   explicit Layouts(cudnnRNNDescriptor_t rnn) {
-    cudnnRNNAlgo_t algo;
-    cudnnRNNMode_t mode;
-    cudnnRNNBiasMode_t bias;
-    cudnnDirectionMode_t direction;
-    cudnnRNNInputMode_t input_mode;
-    cudnnDataType_t type, math;
-    cudnnMathType_t math_type;
-    int32_t input, hidden, projection, layers;
-    cudnnDropoutDescriptor_t dropout;
-    uint32_t flags;
-    Engine().cudnnGetRNNDescriptor_v8(rnn, &algo, &mode, &bias, &direction, &input_mode, &type,
-                                      &math, &math_type, &input, &hidden, &projection, &layers,
-                                      &dropout, &flags);
-    dims_.G = mode == CUDNN_LSTM ? 4 : mode == CUDNN_GRU ? 3 : 1;
-    dims_.L = layers;
-    dims_.D = direction == CUDNN_BIDIRECTIONAL ? 2 : 1;
-    dims_.I = input;
-    dims_.H = hidden;
-    dims_.R = projection;
-    dims_.skip_input = input_mode == CUDNN_SKIP_INPUT;
-    element_ = ElementSize(type);
+    const RnnFields fields = Read(rnn);
+    dims_.G = fields.mode == CUDNN_LSTM ? 4 : fields.mode == CUDNN_GRU ? 3 : 1;
+    dims_.L = fields.layers;
+    dims_.D = fields.direction == CUDNN_BIDIRECTIONAL ? 2 : 1;
+    dims_.I = fields.input;
+    dims_.H = fields.hidden;
+    dims_.R = fields.projection;
+    dims_.skip_input = fields.input_mode == CUDNN_SKIP_INPUT;
+    element_ = ElementSize(fields.type);
     const WeightLayout layout(dims_);
     dense_size_ = layout.size();
     for (int p = dims_.pseudo_layers() - 1; p >= 0; --p) {
@@ -236,6 +248,7 @@ cudnnStatus_t Forward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwa
                       const void* hx, void* hy, cudnnTensorDescriptor_t cd, const void* cx,
                       void* cy, size_t weight_bytes, const void* weights, size_t work_bytes,
                       void* work, size_t reserve_bytes, void* reserve) {
+  last_math_type = Read(rnn).math_type;
   const cudnnStatus_t status = CheckData(xd, false);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   std::vector<char> dense;
@@ -323,7 +336,11 @@ template <typename Result, typename Call>
 Result Answer(const char* name, const Call& call) {
   if constexpr (std::is_same_v<Result, cudnnStatus_t>) {
     cudnnStatus_t status;
-    if (!Begin(name, &status)) return status;
+    if (!Begin(name, &status)) {
+      // What is not destroyed would look like a leak of the caller's.
+      if (std::strncmp(name, "cudnnDestroy", std::strlen("cudnnDestroy")) == 0) End(name, call());
+      return status;
+    }
     status = call();
     End(name, status);
     return status;
@@ -352,13 +369,6 @@ EXPORT void strict_cudnn_fail(const char* name, int64_t count, int status) {
   monitor.fail_status = static_cast<cudnnStatus_t>(status);
 }
 
-// 1 while the fault that was asked for is still to come.
-EXPORT int strict_cudnn_fault_pending() {
-  Monitor& monitor = TheMonitor();
-  const std::lock_guard<std::mutex> lock(monitor.mutex);
-  return monitor.fail_after > 0;
-}
-
 // Calls so far of `name`, or of all functions that return a status for null.
 EXPORT int64_t strict_cudnn_calls(const char* name) {
   Monitor& monitor = TheMonitor();
@@ -374,3 +384,6 @@ EXPORT int64_t strict_cudnn_live(const char* what) {
   const std::lock_guard<std::mutex> lock(monitor.mutex);
   return monitor.live[what];
 }
+
+// The math type of the RNN that computed last; -1 before any.
+EXPORT int strict_cudnn_last_math_type() { return last_math_type; }

@@ -1,0 +1,229 @@
+"""The ops on the simulated GPU against the ops on the CPU."""
+
+import threading
+
+import numpy as np
+import tensorflow as tf
+
+import cases
+import checks
+import run_ops
+from checks import CPU, GPU, Comparison, forward_and_backward, on
+from tf_cudnn_rnn_ops import raw_ops
+
+# Rows of length 0 take another way on a GPU, which may sum in another order.
+ZERO_LENGTH_TOLERANCE = {"float64": 1e-14, "float32": 1e-6, "float16": 1e-3, "bfloat16": 8e-3}
+
+
+def case_table(mode, dtype):
+    """Every forward and edge case of a mode and type, forward and backward."""
+    comparison = Comparison()
+    edges = [case.replace(dtype=dtype) for case in cases.EDGE_CASES]
+    typed = cases.select(cases.TYPED_GRADIENT_CASES, dtype=dtype)
+    rows = cases.select(cases.FORWARD_CASES, dtype=dtype) + edges + typed
+    for case in cases.select(rows, rnn_mode=mode):
+        inputs = case.make_inputs()
+        tolerance = ZERO_LENGTH_TOLERANCE[dtype] if (inputs.sequence_lengths == 0).any() else 0.0
+        expected = forward_and_backward(case, inputs, CPU)
+        actual = forward_and_backward(case, inputs, GPU)
+        for name, value in expected.items():
+            comparison.add(f"{case.id} {name}", actual[name], value, tolerance)
+    return comparison.report()
+
+
+def older_versions():
+    """V1 and V2, and inference of all three."""
+    comparison = Comparison()
+    for case in cases.FORWARD_CASES:
+        if case.dtype not in ("float32", "bfloat16") or not case.supports_version(1):
+            continue
+        inputs = case.make_inputs()
+        for version in (1, 2):
+            expected = forward_and_backward(case, inputs, CPU, version)
+            actual = forward_and_backward(case, inputs, GPU, version)
+            for name, value in expected.items():
+                comparison.add(f"{case.id} V{version} {name}", actual[name], value)
+        for version in (1, 2, 3):
+            with on(CPU):
+                expected = run_ops.forward(case, inputs, version, is_training=False)
+            with on(GPU):
+                actual = run_ops.forward(case, inputs, version, is_training=False)
+            for name in (*run_ops.FORWARD_NAMES, "reserve_space"):
+                comparison.add(
+                    f"{case.id} V{version} inference {name}",
+                    getattr(actual, name).numpy(),
+                    getattr(expected, name).numpy(),
+                )
+    return comparison.report()
+
+
+def packing():
+    """The five parameter ops and the gradients of the conversions."""
+    comparison = Comparison()
+    rows = [case for case in cases.FORWARD_CASES if case.lengths == "none" and case.time_major]
+    for case in rows:
+        inputs = case.make_inputs()
+        attributes = case.parameter_attributes()
+        sizes = case.sizes()
+        counts = {
+            "num_params_weights": len(inputs.weights),
+            "num_params_biases": len(inputs.biases),
+        }
+        with on(CPU):
+            upstream = tf.constant(inputs.params)
+            weights = [tf.constant(weight) for weight in inputs.weights]
+            biases = [tf.constant(bias) for bias in inputs.biases]
+        with on(GPU), tf.GradientTape() as tape:
+            tape.watch(weights + biases)
+            params = raw_ops.CudnnRNNCanonicalToParamsV2(
+                **sizes, weights=weights, biases=biases, **attributes
+            )
+            gradients = tape.gradient(params, weights + biases, output_gradients=upstream)
+        comparison.add(f"{case.id} params", params.numpy(), inputs.params)
+        canonical = inputs.weights + inputs.biases
+        for gradient, weight in zip(gradients, canonical, strict=True):
+            comparison.add(f"{case.id} gradient of a weight", gradient.numpy(), weight)
+        with on(GPU):
+            back = raw_ops.CudnnRNNParamsToCanonicalV2(
+                **sizes, params=params, **counts, **attributes
+            )
+        for part, expected in zip(back.weights + back.biases, canonical, strict=True):
+            comparison.add(f"{case.id} canonical", part.numpy(), expected)
+        for size_type in (tf.int32, tf.int64):
+            with on(GPU):
+                size = raw_ops.CudnnRNNParamsSize(
+                    **sizes, T=tf.as_dtype(case.dtype), S=size_type, **attributes
+                )
+            expected = np.array([inputs.params.size], size_type.as_numpy_dtype)
+            comparison.add(f"{case.id} size", size.numpy(), expected)
+        if case.num_proj:
+            continue
+        attributes.pop("num_proj")
+        with on(GPU):
+            first = raw_ops.CudnnRNNCanonicalToParams(
+                **sizes, weights=weights, biases=biases, **attributes
+            )
+            parts = raw_ops.CudnnRNNParamsToCanonical(
+                **sizes, params=first, num_params=len(weights), **attributes
+            )
+        comparison.add(f"{case.id} V1 params", first.numpy(), inputs.params)
+        for part, expected in zip(parts.weights + parts.biases, canonical, strict=True):
+            comparison.add(f"{case.id} V1 canonical", part.numpy(), expected)
+    return comparison.report()
+
+
+def dropout():
+    """Fresh kernels draw the CPU's masks, for the engine is the same; the next call others."""
+    comparison = Comparison()
+    for mode in cases.MODES:
+        case = cases.Case(mode, 3, "bidirectional", 6, 5, 4, 16, lengths="zeros")
+        inputs = case.make_inputs()
+        found = {}
+        for device in (CPU, GPU):
+            with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+                with tf.device(device):
+                    attributes = {"dropout": 0.4, "seed": 5, "seed2": 7}
+                    result = run_ops.forward(case, inputs, **attributes)
+                    gradient = run_ops.backward(case, inputs, result, **attributes)
+                fetches = [list(result[:3]), list(gradient)]
+                found[device] = [session.run(fetches) for _ in range(2)]
+        names = run_ops.FORWARD_NAMES + run_ops.BACKWARD_NAMES
+        for call, (actual, expected) in enumerate(zip(found[GPU], found[CPU], strict=True)):
+            for name, value, wanted in zip(names, sum(actual, []), sum(expected, []), strict=True):
+                comparison.add(f"{case.id} call {call} {name}", value, wanted, 1e-6)
+        first, second = found[GPU]
+        if np.array_equal(first[0][0], second[0][0]):
+            comparison.failures.append(f"{case.id}: two calls dropped the same values")
+    return comparison.report()
+
+
+def one_node_in_two_threads():
+    """Two executions of one node at once."""
+    comparison = Comparison()
+    case = cases.Case("lstm", 2, "bidirectional", 40, 8, 16, 24, 10, lengths="zeros")
+    inputs = case.make_inputs()
+    expected = forward_and_backward(case, inputs, CPU)
+    names = run_ops.FORWARD_NAMES + run_ops.BACKWARD_NAMES
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        with tf.device(GPU):
+            result = run_ops.forward(case, inputs)
+            gradient = run_ops.backward(case, inputs, result)
+        fetches = [*result[:3], *gradient]
+        found = []
+
+        def run():
+            for _ in range(20):
+                found.append(session.run(fetches))
+
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    for values in found:
+        for name, value in zip(names, values, strict=True):
+            comparison.add(name, value, expected[name], 1e-6)
+    return {**comparison.report(), "runs": len(found)}
+
+
+def long_sequences():
+    """More than 65535 steps: right, or an error that says why not."""
+    case = cases.Case("gru", 1, "unidirectional", 70000, 2, 3, 4)
+    inputs = case.make_inputs()
+    try:
+        with on(GPU):
+            actual = run_ops.forward(case, inputs)
+    except tf.errors.OpError as error:
+        return {"code": error.error_code, "message": error.message}
+    with on(CPU):
+        expected = run_ops.forward(case, inputs)
+    comparison = Comparison()
+    for name in run_ops.FORWARD_NAMES:
+        comparison.add(name, getattr(actual, name).numpy(), getattr(expected, name).numpy())
+    return comparison.report()
+
+
+def _own_words(error):
+    """The message without the node and the device that TensorFlow puts around it."""
+    return error.message.split("}} ")[-1].split("\n")[0].split(" [Op:")[0]
+
+
+def bad_input():
+    """What the CPU refuses, the GPU refuses with the same words."""
+    case = cases.Case("lstm", 2, "bidirectional", 5, 3, 4, 6, lengths="varied")
+    changes = {
+        "sequence_lengths": [[1, 2], [1, 2, 6], [1, 2, -1], [[1], [2], [3]]],
+        "params": [np.zeros(3, np.float32), np.zeros([2, 2], np.float32)],
+        "input": [np.zeros([5, 3], np.float32)],
+        "input_h": [np.zeros([4, 2, 6], np.float32), np.zeros([3, 3, 6], np.float32)],
+        "input_c": [np.zeros([4, 3, 5], np.float32)],
+    }
+    messages = []
+    for name, values in changes.items():
+        for value in values:
+            inputs = case.make_inputs()
+            dtype = np.int32 if name == "sequence_lengths" else np.float32
+            setattr(inputs, name, np.asarray(value, dtype))
+            found = []
+            for device in (CPU, GPU):
+                try:
+                    with on(device):
+                        run_ops.forward(case, inputs)
+                    found.append("accepted")
+                except tf.errors.InvalidArgumentError as error:
+                    found.append(_own_words(error))
+            messages.append([name, *found])
+    inputs = case.make_inputs()
+    with on(CPU):
+        foreign = run_ops.forward(case, inputs)
+    try:
+        with on(GPU):
+            run_ops.backward(case.replace(T=5), inputs, foreign._replace(reserve_space=[0.0] * 7))
+        messages.append(["reserve_space", "refused", "accepted"])
+    except tf.errors.InvalidArgumentError as error:
+        messages.append(["reserve_space", _own_words(error), _own_words(error)])
+    return messages
+
+
+if __name__ == "__main__":
+    checks.main(globals())

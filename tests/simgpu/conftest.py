@@ -1,0 +1,108 @@
+"""The simulated GPU: TensorFlow's GPU wheel in its own process, with a library of ours as cuDNN.
+
+`make test-simgpu` sets SIMGPU_PYTHON, a Python with TensorFlow's GPU wheel and without NVIDIA's
+packages, and SIMGPU_SOURCE, the folder with the simulated GPU's build.sh. Without them these tests
+are skipped. What runs on the simulated GPU is in the files checks_*.py, which a Python of the wheel
+executes: a process that aborts fails one test.
+"""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.path.join(ROOT, "build", "simgpu")
+ENGINE = os.path.join(ROOT, "build", "libcudnn_rnn_cpu.so")
+STRICT = os.path.join(BUILD, "libstrict_cudnn.so")
+
+
+class SimulatedGpu:
+    """Runs functions of checks_*.py where there is a GPU."""
+
+    def __init__(self, python, source):
+        self.python = python
+        self.source = source
+
+    def process(self, check, *arguments, provider=ENGINE, python=None, **environment):
+        """Runs `FILE.FUNCTION`; what came of it, a CompletedProcess. provider: the cuDNN."""
+        file, function = check.split(".")
+        environment = {
+            **os.environ,
+            "SIMGPU_HOME": BUILD,
+            "SIMGPU_CHECK": "1",
+            "SIMGPU_CUDNN_PROVIDER": provider,
+            "STRICT_CUDNN_ENGINE": ENGINE,
+            "PYTHONPATH": os.pathsep.join([ROOT, os.path.join(ROOT, "tests"), HERE]),
+            "TF_CPP_MIN_LOG_LEVEL": "1",
+            **environment,
+        }
+        command = [
+            os.path.join(self.source, "run.sh"),
+            python or self.python,
+            os.path.join(HERE, f"{file}.py"),
+            function,
+            *map(str, arguments),
+        ]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=900, check=False
+        )
+
+    def run(self, check, *arguments, **options):
+        """The same of a check that must succeed; the value that it returned."""
+        done = self.process(check, *arguments, **options)
+        assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
+        assert "[simgpu]" not in done.stderr, done.stderr[-6000:]
+        return json.loads(done.stdout.splitlines()[-1])
+
+
+def _build(python, source):
+    """The simulated GPU and the strict cuDNN, once for all processes of pytest."""
+    os.makedirs(BUILD, exist_ok=True)
+    with open(os.path.join(BUILD, ".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(os.path.join(BUILD, "libcudnn.so.9")):
+            code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+            site = subprocess.check_output([python, "-c", code], text=True).strip()
+            headers = os.path.join(site, "tensorflow/include/third_party/gpus/cuda/include")
+            environment = {**os.environ, "SIMGPU_CUDA_INCLUDE": headers}
+            command = [os.path.join(source, "build.sh"), BUILD]
+            subprocess.run(command, env=environment, check=True, capture_output=True)
+        sources = [
+            os.path.join(HERE, "strict_cudnn.cc"),
+            os.path.join(ROOT, "cc", "cudnn", "cudnn_library.cc"),
+        ]
+        newest = max(os.path.getmtime(path) for path in sources)
+        if not os.path.exists(STRICT) or os.path.getmtime(STRICT) < newest:
+            flags = ["-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", f"-I{ROOT}"]
+            flags += ["-shared", "-Wl,-Bsymbolic"]
+            command = [os.environ.get("CXX", "g++"), *flags, *sources, "-ldl"]
+            subprocess.run([*command, "-o", STRICT], check=True)
+
+
+@pytest.fixture(scope="session")
+def simgpu():
+    python, source = os.environ.get("SIMGPU_PYTHON"), os.environ.get("SIMGPU_SOURCE")
+    if not (python and source):
+        pytest.skip("no simulated GPU: run make test-simgpu")
+    for path in (python, os.path.join(source, "build.sh"), ENGINE):
+        if not os.path.exists(path):
+            pytest.skip(f"no simulated GPU: {path} is missing")
+    _build(python, source)
+    return SimulatedGpu(python, source)
+
+
+@pytest.fixture(scope="session")
+def strict_cudnn():
+    """The path of the cuDNN that refuses what cuDNN refuses, and fails on demand."""
+    return STRICT
+
+
+@pytest.fixture(scope="session")
+def cpu_python():
+    """The Python that runs these tests, with TensorFlow for CPUs."""
+    return sys.executable

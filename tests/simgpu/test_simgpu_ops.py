@@ -1,0 +1,44 @@
+"""The ops on a simulated GPU, with the CPU engine as its cuDNN: the same numbers as on the CPU."""
+
+import pytest
+
+import cases
+
+
+def assert_equal(report, at_least):
+    assert report["failures"] == []
+    assert report["tensors"] >= at_least
+
+
+@pytest.mark.parametrize("dtype", cases.DTYPES)
+@pytest.mark.parametrize("mode", cases.MODES)
+def test_case_table(simgpu, mode, dtype):
+    assert_equal(simgpu.run("checks_ops.case_table", mode, dtype), 7 * 96)
+
+
+def test_older_versions(simgpu):
+    assert_equal(simgpu.run("checks_ops.older_versions"), 1000)
+
+
+def test_packing(simgpu):
+    assert_equal(simgpu.run("checks_ops.packing"), 5000)
+
+
+def test_dropout(simgpu):
+    assert_equal(simgpu.run("checks_ops.dropout"), 4 * 2 * 7)
+
+
+def test_one_node_in_two_threads(simgpu):
+    report = simgpu.run("checks_ops.one_node_in_two_threads")
+    assert_equal(report, 80 * 7)
+    assert report["runs"] == 80
+
+
+def test_long_sequences(simgpu):
+    assert_equal(simgpu.run("checks_ops.long_sequences"), 3)
+
+
+def test_bad_input_is_refused_with_the_same_words(simgpu):
+    for name, on_cpu, on_gpu in simgpu.run("checks_ops.bad_input"):
+        assert name in on_cpu
+        assert on_gpu == on_cpu
