@@ -13,7 +13,7 @@ void LstmForward(const CellForwardArguments<C>& args) {
     ForEachTile(args.rows, kTileRows[4], [&](int64_t row, int rows, int64_t tile) {
       TileSums<C> sums;
       LoadSums<C>(panels, p, rows, args.gates + row, 1, &sums);
-      Multiply<C>(panels, p, 0, panels.K, rows, tile, {args.h_prev + row, nullptr, 0}, &sums);
+      Multiply<C>(panels, p, panels.K, rows, tile, {args.h_prev + row, nullptr, 0, 0}, &sums);
       for (int m = 0; m < rows; ++m) {
         const Vector<C> i = Sigmoid<C>(Load(sums.at(m, 4, 0)));
         const Vector<C> f = Sigmoid<C>(Load(sums.at(m, 4, 1)));
@@ -49,7 +49,7 @@ void GruForward(const CellForwardArguments<C>& args) {
         Store<C>(sums.at(m, 3, 1), Load<C>(gates + 2 * H, n));
         Store<C>(sums.at(m, 3, 2), bias);
       }
-      Multiply<C>(panels, p, 0, panels.K, rows, tile, {args.h_prev + row, nullptr, 0}, &sums);
+      Multiply<C>(panels, p, panels.K, rows, tile, {args.h_prev + row, nullptr, 0, 0}, &sums);
       for (int m = 0; m < rows; ++m) {
         C* gates = args.gates[row + m] + unit;
         const Vector<C> r = Sigmoid<C>(Load(sums.at(m, 3, 0)));
@@ -77,7 +77,7 @@ void RnnForward(const CellForwardArguments<C>& args) {
     ForEachTile(args.rows, kTileRows[panels.vectors], [&](int64_t row, int rows, int64_t tile) {
       TileSums<C> sums;
       LoadSums<C>(panels, p, rows, args.gates + row, 1, &sums);
-      Multiply<C>(panels, p, 0, panels.K, rows, tile, {args.h_prev + row, nullptr, 0}, &sums);
+      Multiply<C>(panels, p, panels.K, rows, tile, {args.h_prev + row, nullptr, 0, 0}, &sums);
       for (int v = 0; v < panels.vectors; ++v) {
         const Span span = SpanOf(panels, p, v);
         if (span.elements <= 0) continue;

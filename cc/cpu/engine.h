@@ -155,6 +155,15 @@ void BackwardWeights(const Context<C>& context, const BackwardWeightsData<C>& da
 template <class C>
 void DropSteps(const Context<C>& context, int layer, const C* from, C* to);
 
+// How a direction of a layer is divided among threads: its rows into shares, and the units of a
+// share among the members of a team (team.h).
+struct Division {
+  int shares = 1;
+  int members = 1;
+};
+template <class C>
+Division Divide(const Plan& plan, int layer);
+
 // Shares of the ranks [0, B), contiguous and with nearly the same number of valid steps each:
 // `shares` + 1 limits.
 std::vector<int> ShareRows(const Sequences& sequences, int shares);

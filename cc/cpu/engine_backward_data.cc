@@ -1,9 +1,11 @@
 // Backward, data: from the last layer to the first, each task a direction and a share of the rows
 // backward through its steps; then the gradient of the layer's input for all steps in one product.
 #include <algorithm>
+#include <memory>
 
 #include "cc/cpu/engine.h"
 #include "cc/cpu/pack.h"
+#include "cc/cpu/team.h"
 
 namespace tf_cudnn_rnn::cpu {
 namespace {
@@ -67,9 +69,8 @@ class BackwardLayer {
       dh_state_[d] = arena->Take<C>(plan_.B(), dims.R);
       if (plan_.is_lstm()) dc_state_[d] = arena->Take<C>(plan_.B(), dims.H);
     }
-    const int tasks = TasksFor(dims.D * plan_.Work(layer_), plan_.threads);
-    shares_ = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(plan_.B(), tasks / dims.D)));
-    scratch_.resize(dims.D * shares_);
+    division_ = Divide<C>(plan_, layer_);
+    scratch_.resize(dims.D * division_.shares);
     for (TaskScratch<C>& scratch : scratch_) scratch.Book(plan_, arena);
     pack_rows_ = arena->Take<const C*>(2 * dims.D, dims.G * dims.H);
     projection_rows_ = arena->Take<const C*>(dims.D, dims.R);
@@ -79,10 +80,15 @@ class BackwardLayer {
 
   void Run() {
     PackWeights();
-    const std::vector<int> limits = ShareRows(plan_.sequences, shares_);
-    context_.parallel.Run(plan_.dims.D * shares_, [&](int task) {
-      const int d = task % plan_.dims.D, share = task / plan_.dims.D;
-      RunRows(d, limits[share], limits[share + 1], scratch_[task]);
+    const std::vector<int> limits = ShareRows(plan_.sequences, division_.shares);
+    const int D = plan_.dims.D, tasks = D * division_.shares, members = division_.members;
+    std::vector<std::unique_ptr<Team>> teams(tasks);
+    for (std::unique_ptr<Team>& team : teams) team.reset(new Team(members));
+    context_.parallel.Run(tasks * members, [&](int i) {
+      const int task = i / members, d = task % D, share = task / D;
+      teams[task]->Work(i % members, [&] {
+        RunRows(d, limits[share], limits[share + 1], scratch_[task], teams[task].get());
+      });
     });
     InputGradients();
   }
@@ -130,14 +136,14 @@ class BackwardLayer {
              panels->count * (part + 1) / parts, panels);
   }
 
-  void RunRows(int d, int begin, int end, const TaskScratch<C>& scratch) {
+  void RunRows(int d, int begin, int end, const TaskScratch<C>& scratch, Team* team) {
     const Sequences& sequences = plan_.sequences;
     LoadFinalGradients(d, begin, end);
     const int steps = sequences.steps();
     for (int s = 0; s < steps; ++s) {
       const int t = d == 0 ? steps - 1 - s : s;
       const int alive = sequences.AliveIn(t, begin, end);
-      if (alive > 0) Step(d, t, begin, alive, scratch);
+      if (alive > 0) Step(d, t, begin, alive, scratch, team);
     }
     const int64_t H = plan_.dims.H, R = plan_.dims.R;
     for (int r = begin; r < end; ++r) {
@@ -195,7 +201,7 @@ class BackwardLayer {
     }
   }
 
-  void Step(int d, int t, int begin, int alive, const TaskScratch<C>& scratch) {
+  void Step(int d, int t, int begin, int alive, const TaskScratch<C>& scratch, Team* team) {
     FillRows(d, t, begin, alive, scratch);
     CellBackwardArguments<C> cell;
     cell.rows = alive;
@@ -210,7 +216,7 @@ class BackwardLayer {
     cell.h = scratch.h;
     cell.h_prev = scratch.h_prev;
     cell.dh_prev = scratch.dh;
-    if (plan_.dims.projects()) Unproject(d, t, begin, alive, scratch, &cell);
+    if (plan_.dims.projects()) Unproject(d, t, begin, alive, scratch, team, &cell);
     switch (plan_.mode) {
       case CUDNN_LSTM:
         context_.kernels.lstm_backward(cell);
@@ -229,16 +235,24 @@ class BackwardLayer {
     // has left there.
     ProductArguments<C> product;
     product.rows = alive;
+    product.a = scratch.a;
     product.panels = &recurrent_[d];
-    product.panel_end = recurrent_[d].count;
     product.c = scratch.dh;
     product.accumulate = plan_.is_gru();
-    BlockedProduct(context_.kernels, product, scratch.a);
+    RunProduct(product, team);
+  }
+
+  void RunProduct(const ProductArguments<C>& product, Team* team) const {
+    team->Run([&](int member) {
+      ProductArguments<C> piece = product;
+      DividePanels(*team, member, *product.panels, &piece);
+      BlockedProduct(context_.kernels, piece);
+    });
   }
 
   // With a projection, keeps the gradient of the projected state and gives the cell that of the
   // state before it.
-  void Unproject(int d, int t, int begin, int alive, const TaskScratch<C>& scratch,
+  void Unproject(int d, int t, int begin, int alive, const TaskScratch<C>& scratch, Team* team,
                  CellBackwardArguments<C>* cell) {
     const int64_t H = plan_.dims.H, R = plan_.dims.R;
     C* kept = data_.gradients.dh[pseudo_layer(d)];
@@ -251,11 +265,9 @@ class BackwardLayer {
     ProductArguments<C> product;
     product.rows = alive;
     product.a = scratch.carry;
-    product.k_end = R;
     product.panels = &projection_[d];
-    product.panel_end = projection_[d].count;
     product.c = scratch.unprojected;
-    context_.kernels.product(product);
+    RunProduct(product, team);
     for (int m = 0; m < alive; ++m) scratch.carry[m] = scratch.unprojected[m];
     cell->upstream = nullptr;
     cell->h_unprojected = scratch.h_unprojected;
@@ -305,11 +317,12 @@ class BackwardLayer {
     }
     ProductArguments<C> product;
     product.rows = rows;
+    product.a = a;
     product.panels = &input_[d];
     product.panel_end = input_[d].count;
     product.c = c;
     product.accumulate = d > 0;
-    BlockedProduct(context_.kernels, product, a);
+    BlockedProduct(context_.kernels, product);
   }
 
   const Context<C>& context_;
@@ -322,7 +335,7 @@ class BackwardLayer {
   Panels<C> input_[2], recurrent_[2], projection_[2];
   C* dh_state_[2] = {};  // [B, R], by rank: gradient of the state carried from step to step
   C* dc_state_[2] = {};  // [B, H]
-  int shares_ = 1;
+  Division division_;
   std::vector<TaskScratch<C>> scratch_;
   const C** pack_rows_ = nullptr;  // [D, 2, G·H]: rows of the recurrent and of the input matrices
   const C** projection_rows_ = nullptr;  // [D, R]

@@ -1,9 +1,10 @@
 // Forward: layer by layer, each task a direction and a share of the rows through all time steps.
 #include <algorithm>
-#include <cstring>
+#include <memory>
 
 #include "cc/cpu/engine.h"
 #include "cc/cpu/pack.h"
+#include "cc/cpu/team.h"
 
 namespace tf_cudnn_rnn::cpu {
 namespace {
@@ -79,18 +80,22 @@ class ForwardLayer {
       direction.bias = arena->Take<C>(plan_.gate_width());
       if (plan_.is_lstm() && !plan_.training) direction.c_state = arena->Take<C>(plan_.B(), dims.H);
     }
-    const int tasks = TasksFor(dims.D * plan_.Work(layer_), plan_.threads);
-    shares_ = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(plan_.B(), tasks / dims.D)));
-    scratch_.resize(dims.D * shares_);
+    division_ = Divide<C>(plan_, layer_);
+    scratch_.resize(dims.D * division_.shares);
     for (TaskScratch<C>& scratch : scratch_) scratch.Book(plan_, arena);
   }
 
   void Run() {
     PackWeights();
-    const std::vector<int> limits = ShareRows(plan_.sequences, shares_);
-    context_.parallel.Run(plan_.dims.D * shares_, [&](int task) {
-      const int d = task % plan_.dims.D, share = task / plan_.dims.D;
-      RunRows(d, limits[share], limits[share + 1], scratch_[task]);
+    const std::vector<int> limits = ShareRows(plan_.sequences, division_.shares);
+    const int D = plan_.dims.D, tasks = D * division_.shares, members = division_.members;
+    std::vector<std::unique_ptr<Team>> teams(tasks);
+    for (std::unique_ptr<Team>& team : teams) team.reset(new Team(members));
+    context_.parallel.Run(tasks * members, [&](int i) {
+      const int task = i / members, d = task % D, share = task / D;
+      teams[task]->Work(i % members, [&] {
+        RunRows(d, limits[share], limits[share + 1], scratch_[task], teams[task].get());
+      });
     });
   }
 
@@ -153,7 +158,7 @@ class ForwardLayer {
   // The valid step that direction d reaches as its s-th.
   int Time(int d, int s) const { return d == 0 ? s : plan_.sequences.steps() - 1 - s; }
 
-  void RunRows(int d, int begin, int end, const TaskScratch<C>& scratch) {
+  void RunRows(int d, int begin, int end, const TaskScratch<C>& scratch, Team* team) {
     const Sequences& sequences = plan_.sequences;
     const int64_t H = plan_.dims.H;
     if (directions_[d].c_state) {
@@ -170,11 +175,11 @@ class ForwardLayer {
         if (rows > 0 && rows + alive > scratch.chunk_rows) break;
         rows += alive;
       }
-      InputProduct(d, begin, end, s, chunk_end, scratch);
+      InputProduct(d, begin, end, s, chunk_end, scratch, team);
       int64_t first = 0;
       for (; s < chunk_end; ++s) {
         const int alive = sequences.AliveIn(Time(d, s), begin, end);
-        if (alive > 0) Step(d, Time(d, s), begin, alive, first, scratch);
+        if (alive > 0) Step(d, Time(d, s), begin, alive, first, scratch, team);
         first += alive;
       }
     }
@@ -190,7 +195,7 @@ class ForwardLayer {
   }
 
   void InputProduct(int d, int begin, int end, int first_step, int end_step,
-                    const TaskScratch<C>& scratch) {
+                    const TaskScratch<C>& scratch, Team* team) {
     int64_t rows = 0;
     for (int s = first_step; s < end_step; ++s) {
       const int t = Time(d, s), alive = plan_.sequences.AliveIn(t, begin, end);
@@ -203,11 +208,15 @@ class ForwardLayer {
     if (direction.input.count == 0) return SkipInput(d, rows, scratch);
     ProductArguments<C> args;
     args.rows = rows;
+    args.a = scratch.a;
     args.panels = &direction.input;
-    args.panel_end = direction.input.count;
     args.c = scratch.c;
     args.bias = direction.bias;
-    BlockedProduct(context_.kernels, args, scratch.a);
+    team->Run([&](int member) {
+      ProductArguments<C> piece = args;
+      DividePanels(*team, member, *args.panels, &piece);
+      BlockedProduct(context_.kernels, piece);
+    });
   }
 
   // skip_input: every gate sees x itself (I = H).
@@ -237,7 +246,8 @@ class ForwardLayer {
 
   // Time t of direction d for the ranks begin … begin + alive − 1; their gates begin at row `first`
   // of the chunk.
-  void Step(int d, int t, int begin, int alive, int64_t first, const TaskScratch<C>& scratch) {
+  void Step(int d, int t, int begin, int alive, int64_t first, const TaskScratch<C>& scratch,
+            Team* team) {
     const Sequences& sequences = plan_.sequences;
     const int64_t H = plan_.dims.H, R = plan_.dims.R;
     const Direction<C>& direction = directions_[d];
@@ -265,7 +275,6 @@ class ForwardLayer {
     cell.rows = alive;
     cell.H = H;
     cell.panels = &direction.recurrent;
-    cell.panel_end = direction.recurrent.count;
     cell.h_prev = scratch.h_prev;
     cell.gates = scratch.gate_rows;
     cell.store_gates = plan_.training;
@@ -273,29 +282,36 @@ class ForwardLayer {
     cell.c = scratch.c_rows;
     cell.h = scratch.h_rows;
     cell.recurrent_bias_n = direction.recurrent_bias_n;
-    switch (plan_.mode) {
-      case CUDNN_LSTM:
-        context_.kernels.lstm_forward(cell);
-        break;
-      case CUDNN_GRU:
-        context_.kernels.gru_forward(cell);
-        break;
-      case CUDNN_RNN_TANH:
-        context_.kernels.rnn_tanh_forward(cell);
-        break;
-      case CUDNN_RNN_RELU:
-        context_.kernels.rnn_relu_forward(cell);
-        break;
-    }
+    team->Run([&](int member) {
+      CellForwardArguments<C> piece = cell;
+      DividePanels(*team, member, *cell.panels, &piece);
+      RunCell(piece);
+    });
     if (!plan_.dims.projects()) return;
     ProductArguments<C> project;
     project.rows = alive;
     project.a = scratch.h_rows;
     project.k_end = direction.projection.K;
     project.panels = &direction.projection;
-    project.panel_end = direction.projection.count;
     project.c = scratch.out_rows;
-    context_.kernels.product(project);
+    team->Run([&](int member) {
+      ProductArguments<C> piece = project;
+      DividePanels(*team, member, *project.panels, &piece);
+      context_.kernels.product(piece);
+    });
+  }
+
+  void RunCell(const CellForwardArguments<C>& cell) const {
+    switch (plan_.mode) {
+      case CUDNN_LSTM:
+        return context_.kernels.lstm_forward(cell);
+      case CUDNN_GRU:
+        return context_.kernels.gru_forward(cell);
+      case CUDNN_RNN_TANH:
+        return context_.kernels.rnn_tanh_forward(cell);
+      case CUDNN_RNN_RELU:
+        return context_.kernels.rnn_relu_forward(cell);
+    }
   }
 
   void WriteFinalStates(int d, int begin, int end) {
@@ -325,7 +341,7 @@ class ForwardLayer {
   const StepRows<C> out_;
   const C* zeros_;
   Direction<C> directions_[2];
-  int shares_ = 1;
+  Division division_;
   std::vector<TaskScratch<C>> scratch_;
 };
 

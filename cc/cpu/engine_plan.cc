@@ -1,4 +1,6 @@
 // The layouts of the spaces that outlive a call, and the division of rows.
+#include <algorithm>
+
 #include "cc/cpu/engine.h"
 
 namespace tf_cudnn_rnn::cpu {
@@ -43,6 +45,28 @@ void Gradients<C>::Book(const Plan& plan, const Reserve<C>& reserve, Arena* work
     h_unprojected[p] = work->Take<C>(plan.N(), plan.dims.H);
   }
 }
+
+template <class C>
+Division Divide(const Plan& plan, int layer) {
+  const RnnDims& dims = plan.dims;
+  const int threads = TasksFor(dims.D * plan.Work(layer), plan.threads) / dims.D;
+  const int rows = static_cast<int>(std::max<int64_t>(1, plan.B()));
+  if (threads < 2) return {};
+  // Every share reads all recurrent weights in every step. Where those do not stay in the core's
+  // own cache, a share wants rows enough to be worth it.
+  const double weights = 1.0 * dims.G * dims.H * dims.R;
+  const int least_rows = weights * sizeof(C) > (1 << 18) ? 6 : 1;
+  Division division;
+  division.shares = std::clamp(rows / least_rows, 1, threads);
+  division.members = threads / division.shares;
+  // Meeting after every step costs about a microsecond.
+  if (2 * weights * rows / division.shares < 4e5) return {std::min(rows, threads), 1};
+  // Panels of 4 vectors of 16 elements are the largest pieces that cannot be divided.
+  division.members = static_cast<int>(std::clamp<int64_t>(dims.R / 64, 1, division.members));
+  return division;
+}
+template Division Divide<float>(const Plan&, int);
+template Division Divide<double>(const Plan&, int);
 
 std::vector<int> ShareRows(const Sequences& sequences, int shares) {
   const int B = sequences.rows();

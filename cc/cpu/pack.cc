@@ -59,26 +59,22 @@ void PackRows(const C* const* source, int64_t K, int vector_length, int64_t pane
 }
 
 template <class C>
-void BlockedProduct(const Kernels<C>& kernels, ProductArguments<C> args, const C** a) {
+void BlockedProduct(const Kernels<C>& kernels, ProductArguments<C> args) {
   // 256 rows of 4 vectors of 64 bytes: 64 KB, which stay in L2 while the rows of `a` pass.
   constexpr int64_t kBlock = 256;
-  const int64_t K = args.panels->K;
-  args.a = a;
-  for (int64_t k = 0; k < K; k += kBlock) {
+  for (int64_t k = 0; k < args.panels->K; k += kBlock) {
     args.k_begin = k;
-    args.k_end = std::min(K, k + kBlock);
+    args.k_end = std::min(args.panels->K, k + kBlock);
     kernels.product(args);
     args.accumulate = true;
-    for (int64_t m = 0; m < args.rows; ++m) a[m] += args.k_end - args.k_begin;
   }
-  for (int64_t m = 0; m < args.rows; ++m) a[m] -= K;
 }
 
 #define INSTANTIATE(C)                                                                 \
   template Panels<C> BookPanels(int64_t, int64_t, int, bool, int, Arena*);             \
   template void PackTransposed(const C* const*, int, int64_t, int64_t, Panels<C>*);    \
   template void PackRows(const C* const*, int64_t, int, int64_t, int64_t, Panels<C>*); \
-  template void BlockedProduct(const Kernels<C>&, ProductArguments<C>, const C**);
+  template void BlockedProduct(const Kernels<C>&, ProductArguments<C>);
 INSTANTIATE(float)
 INSTANTIATE(double)
 

@@ -28,10 +28,10 @@ template <class C>
 void PackRows(const C* const* source, int64_t K, int vector_length, int64_t panel_begin,
               int64_t panel_end, Panels<C>* panels);
 
-// args.c (+)= args.a × all rows of the panels, in blocks of rows of the panels that stay in the
-// cache. Sets k_begin, k_end and the pointers of `a`, which it advances and restores.
+// The product over all rows of the panels, in blocks of them that stay in the cache. Sets k_begin
+// and k_end.
 template <class C>
-void BlockedProduct(const Kernels<C>& kernels, ProductArguments<C> args, const C** a);
+void BlockedProduct(const Kernels<C>& kernels, ProductArguments<C> args);
 
 }  // namespace tf_cudnn_rnn::cpu
 

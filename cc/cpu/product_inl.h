@@ -18,12 +18,13 @@ struct alignas(64) TileSums {
   C* at(int row, int vectors, int v) { return values + (row * vectors + v) * kVectorLength<C>; }
 };
 
-// The left-hand rows of a tile.
+// The left-hand rows of a tile, from column k_begin on.
 template <class C>
 struct TileRows {
   const C* const* rows;  // row m begins at rows[m]; or null, and
   const C* columns;      // element k of row m is columns[k * column_stride + m]
   int64_t column_stride;
+  int64_t k_begin;
 };
 
 // sums[m][v] += A[m, k] · panel[k][v] for k in [0, K), in this order. On the way, fetches K cache
@@ -36,11 +37,11 @@ void MultiplyTile(const TileRows<C>& a, int64_t K, const C* panel, const C* next
   Vector<C> sum[rows][vectors];
   UNROLL
   for (int m = 0; m < rows; ++m) {
-    row[m] = by_columns ? a.columns + m : a.rows[m];
+    row[m] = by_columns ? a.columns : a.rows[m] + a.k_begin;
     UNROLL
     for (int v = 0; v < vectors; ++v) sum[m][v] = Load(sums + (m * vectors + v) * VL);
   }
-  const C* column = a.columns;
+  const C* column = a.columns + a.k_begin * a.column_stride;
   for (int64_t k = 0; k < K; ++k) {
     __builtin_prefetch(next + k * (64 / sizeof(C)), 0, 2);
     Vector<C> b[vectors];
@@ -74,17 +75,17 @@ INLINE void MultiplyRows(int height, const TileRows<C>& a, int64_t K, const C* p
   MultiplyTile<C, rows, vectors, by_columns>(a, K, panel, next, sums);
 }
 
-// Adds the tile's rows × rows k_begin … k_end−1 of panel p to the sums. Tile number `tile` of its
+// Adds the tile's rows × rows a.k_begin … k_end−1 of panel p to the sums. Tile number `tile` of its
 // panel fetches its part of the panel that follows.
 template <class C, bool by_columns = false>
-void Multiply(const Panels<C>& panels, int64_t p, int64_t k_begin, int64_t k_end, int rows,
-              int64_t tile, const TileRows<C>& a, TileSums<C>* sums) {
-  const int64_t width = panels.vectors * kVectorLength<C>, K = k_end - k_begin;
-  const C* panel = panels.data + (p * panels.K + k_begin) * width;
+void Multiply(const Panels<C>& panels, int64_t p, int64_t k_end, int rows, int64_t tile,
+              const TileRows<C>& a, TileSums<C>* sums) {
+  const int64_t width = panels.vectors * kVectorLength<C>, K = k_end - a.k_begin;
+  const C* panel = panels.data + (p * panels.K + a.k_begin) * width;
   // After the last panel comes the first again, in the next time step.
   const int64_t following = p + 1 < panels.count ? p + 1 : 0;
   const C* next =
-      panels.data + (following * panels.K + k_begin) * width + tile * K * (64 / sizeof(C));
+      panels.data + (following * panels.K + a.k_begin) * width + tile * K * (64 / sizeof(C));
   switch (panels.vectors) {
     case 1:
       return MultiplyRows<C, 1, by_columns>(rows, a, K, panel, next, sums->values);
@@ -154,10 +155,10 @@ void Product(const ProductArguments<C>& args) {
         __builtin_memset(sums.values, 0, sizeof(C) * rows * panels.vectors * kVectorLength<C>);
       }
       if (args.columns) {
-        Multiply<C, true>(panels, p, args.k_begin, args.k_end, rows, tile,
-                          {nullptr, args.columns + row, args.column_stride}, &sums);
+        Multiply<C, true>(panels, p, args.k_end, rows, tile,
+                          {nullptr, args.columns + row, args.column_stride, args.k_begin}, &sums);
       } else {
-        Multiply<C>(panels, p, args.k_begin, args.k_end, rows, tile, {args.a + row, nullptr, 0},
+        Multiply<C>(panels, p, args.k_end, rows, tile, {args.a + row, nullptr, 0, args.k_begin},
                     &sums);
       }
       for (int v = 0; v < panels.vectors; ++v) {
