@@ -3,7 +3,7 @@
 A Case is a configuration with its sizes; make_inputs() gives it data. The lists at the end name the
 subsets: FORWARD_CASES in all types, GRADIENT_CASES in double and small enough for finite
 differences, TYPED_GRADIENT_CASES for the other types against double, EDGE_CASES with the sizes at
-which things break.
+which things break, BENCHMARK_CASES of the sizes that are worth timing.
 
 Letters for the sizes: T time steps, B batch, I input_size, H num_units, L num_layers, D directions,
 R width of output and recurrent state, G gates.
@@ -27,6 +27,7 @@ DTYPES = ("float32", "float64", "float16", "bfloat16")
 #   short     1..T-1, no row has T
 #   zeros     as varied, with rows of length 0 among them
 #   all_zero  nothing but 0
+#   uniform   T/10..T (BENCHMARK_CASES only)
 LENGTHS = ("none", "varied", "zeros", "all_zero")
 
 # Relative to the largest absolute value of the expected tensor.
@@ -159,6 +160,8 @@ class Case:
             return np.zeros_like(lengths)
         if self.lengths == "short":
             return rng.integers(1, max(2, self.T), self.B).astype(np.int32)
+        if self.lengths == "uniform":
+            return rng.integers(max(1, self.T // 10), self.T + 1, self.B).astype(np.int32)
         lengths = rng.integers(1, self.T + 1, self.B).astype(np.int32)
         # The longest row is the last one, so that the order is not the descending one.
         lengths[-1] = self.T
@@ -318,3 +321,23 @@ TYPED_GRADIENT_CASES = [
         (3, "unidirectional", "varied", False),
     )
 ]
+
+
+# What `python -m benchmarks` measures. Type by type where a name has a second part.
+BENCHMARK_CASES = {
+    "c1": Case("lstm", 1, "unidirectional", T=100, B=1, I=64, H=64),
+    "c2": Case("lstm", 1, "unidirectional", T=100, B=32, I=128, H=128),
+    "c3": Case("lstm", 1, "unidirectional", T=50, B=64, I=512, H=512),
+    "c4": Case("lstm", 1, "unidirectional", T=100, B=1, I=512, H=512),
+    "c5": Case("lstm", 2, "bidirectional", T=100, B=32, I=256, H=256),
+    "c6": Case("gru", 1, "unidirectional", T=100, B=32, I=256, H=256),
+    "c7": Case("lstm", 1, "unidirectional", T=50, B=128, I=1024, H=1024),
+    "c8": Case("rnn_tanh", 1, "unidirectional", T=100, B=32, I=256, H=256),
+    "c9": Case("lstm", 1, "bidirectional", T=200, B=64, I=40, H=256, lengths="uniform"),
+    "c10": Case("lstm", 1, "unidirectional", T=100, B=32, I=256, H=512, num_proj=256),
+    "c11": Case("gru", 1, "unidirectional", T=1, B=1, I=256, H=256),
+    "c12": Case("gru", 3, "unidirectional", T=400, B=8, I=128, H=384),
+    "c13-bfloat16": Case("lstm", 1, "unidirectional", 100, 32, 256, 256, dtype="bfloat16"),
+    "c13-float16": Case("lstm", 1, "unidirectional", 100, 32, 256, 256, dtype="float16"),
+    "c14": Case("lstm", 1, "unidirectional", 100, 32, 256, 256, dtype="float64"),
+}

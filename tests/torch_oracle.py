@@ -25,7 +25,7 @@ def run(case, inputs):
     dy, dh, dc = backprops
     lstm = case.rnn_mode == "lstm"
 
-    module, canonical = _make_module(case, inputs)
+    module, canonical = make_module(case, inputs)
     rows = np.flatnonzero(inputs.sequence_lengths)
     output = np.zeros((case.T, case.B, case.D * case.R))
     input_backprop = np.zeros(x.shape)
@@ -76,7 +76,7 @@ def expected(case, seed=0):
     return run(case, case.make_inputs(seed))
 
 
-def _make_module(case, inputs):
+def make_module(case, inputs):
     """The module, and for each canonical weight and bias its (tensor, rows, shape) in it."""
     kind = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}.get(case.rnn_mode, torch.nn.RNN)
     extra = {}
