@@ -45,6 +45,18 @@ class TestSources:
         result = run(sys.executable, "tools/check_house.py")
         assert result.returncode == 0, result.stdout
 
+    def test_instruction_sets_share_no_inline_function(self):
+        # The linker keeps one copy of an inline function that several files define, perhaps the
+        # one with instructions that the machine lacks.
+        builder = build_cc.Builder()
+        for source in builder.cpu_kernels:
+            symbols = subprocess.run(
+                ["nm", "-C", builder.object_path(source)], capture_output=True, text=True
+            )
+            if symbols.returncode != 0:
+                pytest.skip(f"{source} was compiled elsewhere")
+            assert not re.findall(r"^[0-9a-f]* [WVu] .*$", symbols.stdout, re.MULTILINE), source
+
     def test_stale_objects_are_the_changed_ones(self, tmp_path, monkeypatch):
         monkeypatch.setattr(build_cc, "ROOT", tmp_path)
         monkeypatch.setattr(build_cc, "BUILD_DIR", tmp_path / "build")

@@ -127,7 +127,7 @@ class Builder:
         """Brings the objects of `units` up to date and returns their paths."""
         stale = [unit for unit in units if self._is_stale(*unit)]
         self._for_each(self._compile, stale, "compilation")
-        return [str(self._object(source)) for source, _ in units]
+        return [str(self.object_path(source)) for source, _ in units]
 
     def tidy(self, units):
         """Runs clang-tidy ($CLANG_TIDY) on the sources of `units`."""
@@ -165,7 +165,7 @@ class Builder:
         record.parent.mkdir(parents=True, exist_ok=True)
         record.write_text(text)
 
-    def _object(self, source):
+    def object_path(self, source):
         return self.object_dir / (source[: -len(".cc")] + ".o")
 
     def _command(self, source, flags):
@@ -175,7 +175,7 @@ class Builder:
         return f"{self.toolchain}\n{shlex.join(self._command(source, flags))}\n"
 
     def _is_stale(self, source, flags):
-        target = self._object(source)
+        target = self.object_path(source)
         record = target.with_suffix(".cmd")
         dependencies = target.with_suffix(".d")
         if not (target.exists() and record.exists() and dependencies.exists()):
@@ -192,10 +192,10 @@ class Builder:
 
     def _compile(self, source, flags):
         """Compiles one file; returns whether that succeeded."""
-        target = self._object(source)
+        target = self.object_path(source)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_suffix(".tmp.o")
-        print(f"compile {source}", flush=True)
+        print(f"compile {source}\n", end="", flush=True)
         command = [*self._command(source, flags), "-o", str(temporary)]
         # All headers, also the system's: a new TensorFlow or compiler makes the object stale.
         command += ["-MD", "-MF", str(target.with_suffix(".d"))]
