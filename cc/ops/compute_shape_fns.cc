@@ -144,8 +144,8 @@ absl::Status Shapes::MatchOutput(const char* name, int index) {
 
 absl::Status Shapes::MatchStateC(const char* name, int index) {
   if (config_.lstm()) return MatchState(name, index, "H", &sizes_.H);
-  // Ignored like input_c. The forward op makes it empty, but graphs built with TensorFlow's own
-  // shape function hold zeros of input_c's shape in place of its gradient.
+  // Ignored like input_c. The forward op makes it empty, but graphs made with TensorFlow's own
+  // shape function hold a scalar zero in place of its gradient.
   return absl::OkStatus();
 }
 

@@ -14,10 +14,10 @@
 
 namespace tf_cudnn_rnn {
 
-// Outputs: output [T, B, D*R], output_h and output_c as input_h and input_c (output_c [0] when
-// rnn_mode is not lstm, where input_c is ignored), reserve_space [?] ([0] when is_training is
-// false); V2 and V3 also host_reserved, likewise. V3 with time_major=false swaps the first two
-// dimensions of input, output and of the states.
+// Outputs: output [T, B, D*R], output_h and output_c as input_h and input_c, reserve_space [?] ([0]
+// when is_training is false); V2 and V3 also host_reserved, likewise. Unless rnn_mode is lstm,
+// input_c is ignored and output_c unknown. V3 with time_major=false swaps the first two dimensions
+// of input, output and of the states.
 absl::Status CudnnRnnShape(tensorflow::shape_inference::InferenceContext* c);
 absl::Status CudnnRnnV2Shape(tensorflow::shape_inference::InferenceContext* c);
 absl::Status CudnnRnnV3Shape(tensorflow::shape_inference::InferenceContext* c);
