@@ -53,6 +53,9 @@ struct Plan {
   // The matrix of internal gate g among the canonical ones: gru keeps n first, so that the gates
   // which the input product (n, r, u) and the recurrent product (r, u, hn) need lie side by side.
   int canonical_gate(int g) const { return is_gru() ? (g + 2) % 3 : g; }
+  // So few steps that the weights are read as they are: packing them reads and writes them more
+  // often than the steps do.
+  bool is_short() const { return sequences.steps() <= 2 && B() <= kMostDotRows; }
   // Floating-point operations of the products of one direction of a layer, forward.
   double Work(int layer) const {
     return 2.0 * N() * dims.G * dims.H * (dims.input_width(layer) + dims.R);

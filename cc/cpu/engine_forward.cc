@@ -67,15 +67,15 @@ class ForwardLayer {
   void Book(Arena* arena) {
     const RnnDims& dims = plan_.dims;
     const int VL = context_.kernels.vector_length;
+    // In a short call the cells get panels without rows: the products are done before.
+    const int64_t packed = plan_.is_short() ? 0 : 1, width = packed * dims.input_width(layer_);
     for (int d = 0; d < dims.D; ++d) {
       Direction<C>& direction = directions_[d];
-      if (dims.input_width(layer_) > 0) {
-        direction.input =
-            BookPanels<C>(dims.input_width(layer_), dims.H, dims.G, !plan_.is_rnn(), VL, arena);
-      }
-      direction.recurrent = BookPanels<C>(dims.R, dims.H, dims.G, !plan_.is_rnn(), VL, arena);
+      direction.input = BookPanels<C>(width, dims.H, dims.G, !plan_.is_rnn(), VL, arena);
+      direction.recurrent =
+          BookPanels<C>(packed * dims.R, dims.H, dims.G, !plan_.is_rnn(), VL, arena);
       if (dims.projects()) {
-        direction.projection = BookPanels<C>(dims.H, dims.R, 1, false, VL, arena);
+        direction.projection = BookPanels<C>(packed * dims.H, dims.R, 1, false, VL, arena);
       }
       direction.bias = arena->Take<C>(plan_.gate_width());
       if (plan_.is_lstm() && !plan_.training) direction.c_state = arena->Take<C>(plan_.B(), dims.H);
@@ -86,7 +86,11 @@ class ForwardLayer {
   }
 
   void Run() {
-    PackWeights();
+    if (plan_.is_short()) {
+      for (int d = 0; d < plan_.dims.D; ++d) AddBiases(d);
+    } else {
+      PackWeights();
+    }
     const std::vector<int> limits = ShareRows(plan_.sequences, division_.shares);
     const int D = plan_.dims.D, tasks = D * division_.shares, members = division_.members;
     std::vector<std::unique_ptr<Team>> teams(tasks);
@@ -123,7 +127,7 @@ class ForwardLayer {
         inputs[g] = matrix(d, plan_.canonical_gate(g));
         recurrents[g] = matrix(d, G + g);
       }
-      if (direction.input.count) PackPart(inputs, part, parts, &direction.input);
+      if (direction.input.K) PackPart(inputs, part, parts, &direction.input);
       PackPart(recurrents, part, parts, &direction.recurrent);
       if (plan_.dims.projects()) {
         const C* projection = matrix(d, 2 * G);
@@ -205,7 +209,17 @@ class ForwardLayer {
       }
     }
     const Direction<C>& direction = directions_[d];
-    if (direction.input.count == 0) return SkipInput(d, rows, scratch);
+    if (plan_.dims.input_width(layer_) == 0) return SkipInput(d, rows, scratch);
+    if (plan_.is_short()) {
+      for (int64_t m = 0; m < rows; ++m) {
+        std::copy_n(direction.bias, plan_.dims.G * plan_.dims.H, scratch.c[m]);
+      }
+      for (int g = 0; g < plan_.dims.G; ++g) {
+        AddDots(matrix(d, plan_.canonical_gate(g)), plan_.dims.H, plan_.dims.input_width(layer_),
+                rows, scratch.a, scratch.c, g * plan_.dims.H, team);
+      }
+      return;
+    }
     ProductArguments<C> args;
     args.rows = rows;
     args.a = scratch.a;
@@ -282,6 +296,7 @@ class ForwardLayer {
     cell.c = scratch.c_rows;
     cell.h = scratch.h_rows;
     cell.recurrent_bias_n = direction.recurrent_bias_n;
+    if (plan_.is_short()) return ShortStep(d, alive, cell, scratch, team);
     team->Run([&](int member) {
       CellForwardArguments<C> piece = cell;
       DividePanels(*team, member, *cell.panels, &piece);
@@ -299,6 +314,60 @@ class ForwardLayer {
       DividePanels(*team, member, *project.panels, &piece);
       context_.kernels.product(piece);
     });
+  }
+
+  // c[m][column + j] += a[m] · (row j of the row-major matrix w [rows_of_w, K]).
+  void AddDots(const C* w, int64_t rows_of_w, int64_t K, int64_t rows, const C* const* a,
+               C* const* c, int64_t column, Team* team) const {
+    team->Run([&](int member) {
+      for (int64_t m = 0; m < rows; m += kMostDotRows) {
+        DotArguments<C> args;
+        args.rows = static_cast<int>(std::min<int64_t>(kMostDotRows, rows - m));
+        args.a = a + m;
+        args.K = K;
+        args.w = w;
+        args.begin = rows_of_w * member / team->members();
+        args.end = rows_of_w * (member + 1) / team->members();
+        C* shifted[kMostDotRows];
+        for (int i = 0; i < args.rows; ++i) shifted[i] = c[m + i] + column;
+        args.c = shifted;
+        context_.kernels.dot(args);
+      }
+    });
+  }
+
+  // A step whose products read the weights as they are; then the cell on complete pre-activations.
+  void ShortStep(int d, int alive, CellForwardArguments<C> cell, const TaskScratch<C>& scratch,
+                 Team* team) {
+    const int64_t H = plan_.dims.H, R = plan_.dims.R;
+    const int G = plan_.dims.G;
+    if (plan_.is_gru()) {
+      for (int m = 0; m < alive; ++m) {
+        std::copy_n(cell.recurrent_bias_n, H, scratch.gate_rows[m] + 3 * H);
+      }
+    }
+    for (int g = 0; g < G; ++g) {
+      AddDots(matrix(d, G + g), H, R, alive, cell.h_prev, scratch.gate_rows,
+              (plan_.is_gru() ? g + 1 : g) * H, team);
+    }
+    if (plan_.is_gru()) {  // hn takes the place of its bias, so the rows go one by one
+      for (int m = 0; m < alive; ++m) {
+        CellForwardArguments<C> row = cell;
+        row.rows = 1;
+        row.h_prev += m;
+        row.gates += m;
+        row.h += m;
+        row.recurrent_bias_n = scratch.gate_rows[m] + 3 * H;
+        row.panel_end = cell.panels->count;
+        RunCell(row);
+      }
+      return;
+    }
+    cell.panel_end = cell.panels->count;
+    RunCell(cell);
+    if (!plan_.dims.projects()) return;
+    for (int m = 0; m < alive; ++m) std::fill_n(scratch.out_rows[m], R, C(0));
+    AddDots(matrix(d, 2 * G), R, H, alive, scratch.h_rows, scratch.out_rows, 0, team);
   }
 
   void RunCell(const CellForwardArguments<C>& cell) const {

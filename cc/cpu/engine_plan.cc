@@ -59,8 +59,10 @@ Division Divide(const Plan& plan, int layer) {
   Division division;
   division.shares = std::clamp(rows / least_rows, 1, threads);
   division.members = threads / division.shares;
-  // Meeting after every step costs about a microsecond.
-  if (2 * weights * rows / division.shares < 4e5) return {std::min(rows, threads), 1};
+  // Meeting after every step costs about a microsecond; reading 512 KB of weights takes 40.
+  if (2 * weights * rows / division.shares < 4e5 && weights * sizeof(C) < (1 << 19)) {
+    return {std::min(rows, threads), 1};
+  }
   // Panels of 4 vectors of 16 elements are the largest pieces that cannot be divided.
   division.members = static_cast<int>(std::clamp<int64_t>(dims.R / 64, 1, division.members));
   return division;

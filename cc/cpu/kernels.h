@@ -53,6 +53,19 @@ struct ProductArguments {
   bool accumulate = false;  // start from c
 };
 
+// c[m][j] += sum over k of a[m][k] · w[j · K + k] for j in [begin, end): the product with a
+// row-major matrix [·, K] as it is, for so few rows that packing would take longer.
+template <class C>
+struct DotArguments {
+  int rows = 0;  // 1 … kMostDotRows
+  const C* const* a = nullptr;
+  int64_t K = 0;
+  const C* w = nullptr;
+  int64_t begin = 0, end = 0;
+  C* const* c = nullptr;
+};
+constexpr int kMostDotRows = 4;
+
 // One time step of the recurrent part for `rows` rows: pre-activations (input product, biases) +
 // recurrent product → activations → new state. Every pointer array has `rows` entries.
 template <class C>
@@ -101,6 +114,7 @@ struct Kernels {
   const char* name;   // of the instruction set
   int vector_length;  // VL, elements of C in a vector
   void (*product)(const ProductArguments<C>&);
+  void (*dot)(const DotArguments<C>&);
   void (*lstm_forward)(const CellForwardArguments<C>&);
   void (*gru_forward)(const CellForwardArguments<C>&);
   void (*rnn_tanh_forward)(const CellForwardArguments<C>&);

@@ -30,6 +30,7 @@ constexpr Kernels<C> kTable = {
     ISA_NAME,
     kVectorLength<C>,
     Product<C>,
+    Dot<C>,
     LstmForward<C>,
     GruForward<C>,
     RnnForward<C, TanhActivation<C>>,

@@ -172,3 +172,58 @@ void Product(const ProductArguments<C>& args) {
     });
   }
 }
+
+template <class C>
+INLINE C SumOf(Vector<C> x) {
+  C part[kVectorLength<C>];
+  Store(part, x);
+  UNROLL
+  for (int half = kVectorLength<C> / 2; half > 0; half /= 2) {
+    UNROLL
+    for (int i = 0; i < half; ++i) part[i] += part[i + half];
+  }
+  return part[0];
+}
+
+template <class C, int rows>
+void DotTile(const DotArguments<C>& args) {
+  constexpr int VL = kVectorLength<C>, kColumns = 4;
+  for (int64_t j = args.begin; j < args.end; j += kColumns) {
+    const C* w[kColumns];
+    // A column beyond the end repeats the last one.
+    for (int i = 0; i < kColumns; ++i) {
+      w[i] = args.w + (j + i < args.end ? j + i : args.end - 1) * args.K;
+    }
+    Vector<C> sum[rows][kColumns] = {};
+    for (int64_t k = 0; k < args.K; k += VL) {
+      const int64_t n = args.K - k;
+      UNROLL
+      for (int i = 0; i < kColumns; ++i) {
+        const Vector<C> column = Load<C>(w[i] + k, n);
+        UNROLL
+        for (int m = 0; m < rows; ++m) sum[m][i] += Load<C>(args.a[m] + k, n) * column;
+      }
+    }
+    UNROLL
+    for (int m = 0; m < rows; ++m) {
+      UNROLL
+      for (int i = 0; i < kColumns; ++i) {
+        if (j + i < args.end) args.c[m][j + i] += SumOf<C>(sum[m][i]);
+      }
+    }
+  }
+}
+
+template <class C>
+void Dot(const DotArguments<C>& args) {
+  switch (args.rows) {
+    case 1:
+      return DotTile<C, 1>(args);
+    case 2:
+      return DotTile<C, 2>(args);
+    case 3:
+      return DotTile<C, 3>(args);
+    default:
+      return DotTile<C, 4>(args);
+  }
+}
