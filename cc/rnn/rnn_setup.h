@@ -80,6 +80,9 @@ class RnnSetupCache {
   // More than this many, and the longest unused is dropped.
   static constexpr size_t kKept = 8;
 
+  // Put, which ends a call whatever happened in it, then allocates nothing.
+  RnnSetupCache() { setups_.reserve(kKept + 1); }
+
   // One that fits, or null.
   std::unique_ptr<RnnSetup> Take(const RnnPlan& plan, const DeviceTraits& traits);
   void Put(std::unique_ptr<RnnSetup> setup);
