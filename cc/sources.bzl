@@ -85,6 +85,7 @@ KERNEL_SOURCES = [
 # GoogleTest files, one binary each, linked with the layers that do without TensorFlow.
 CC_TEST_SOURCES = [
     "tests/cc/convert_test.cc",
+    "tests/cc/dropout_test.cc",
     "tests/cc/engine_threads_test.cc",
     "tests/cc/handle_pool_test.cc",
     "tests/cc/intra_op_pool_test.cc",
