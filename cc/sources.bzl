@@ -84,6 +84,7 @@ KERNEL_SOURCES = [
 
 # GoogleTest files, one binary each, linked with the layers that do without TensorFlow.
 CC_TEST_SOURCES = [
+    "tests/cc/activations_test.cc",
     "tests/cc/convert_test.cc",
     "tests/cc/dropout_test.cc",
     "tests/cc/engine_threads_test.cc",
