@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 
 #include "cc/cpu/parallel.h"
 
@@ -33,8 +34,12 @@ class IntraOpPool final : public cpu::Parallel {
     }
     // Outlives this function in the threads that come too late.
     auto work = std::make_shared<Work>(count, blocks, &task);
-    for (int i = 1; i < blocks; ++i) {
-      pool_->Schedule([work] { work->Help(); });
+    try {
+      for (int i = 1; i < blocks; ++i) {
+        pool_->Schedule([work] { work->Help(); });
+      }
+    } catch (const std::bad_alloc&) {
+      // With as many as could be asked. Those must not find `task` gone, so it runs to the end.
     }
     work->Help();
     work->Wait();

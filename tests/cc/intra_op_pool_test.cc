@@ -73,6 +73,19 @@ TEST(IntraOpPool, Threads) {
   }
 }
 
+// Memory runs out after the first request, which the pool serves when Run has returned.
+TEST(IntraOpPool, OutlivesAPoolWithoutMemory) {
+  struct ExhaustedPool : BusyPool {
+    void Schedule(std::function<void()> work) {
+      if (!waiting.empty()) throw std::bad_alloc();
+      BusyPool::Schedule(std::move(work));
+    }
+  } pool;
+  ExpectEachOnce(IntraOpPool<ExhaustedPool>(&pool, 4), 17);
+  ASSERT_EQ(pool.waiting.size(), 1u);
+  pool.waiting[0]();
+}
+
 TEST(IntraOpPool, WaitsForALongTask) {
   ThreadPool pool;
   std::atomic<int> done{0};
