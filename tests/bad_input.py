@@ -495,10 +495,16 @@ def reserve_rows():
 
 
 def fuzz_rows():
-    """Each input of each op with each rank, and without elements."""
+    """Each input of each op with each rank, and without elements.
+
+    The tensors come from a kernel: those that do without elements have no memory then.
+    """
     for op in COMPUTE + PARAMS:
         for each in op_def_registry.get(op).input_arg:
-            for shape in ((), (1,), (2, 1), (1, 1, 1), (2, 1, 1, 2), (0,), (0, 0), (0, 0, 0)):
+            for shape in (
+                *((), (1,), (2, 1), (1, 1, 1), (2, 1, 1, 2)),
+                *((0,), (0, 0), (0, 0, 0), (B, 0), (L, B, 0), (0, B, H)),
+            ):
                 yield fuzz_row(op, each.name, bool(each.number_attr), shape)
 
 
@@ -506,8 +512,8 @@ def fuzz_row(op, name, is_list, shape):
     def change(arguments):
         value = arguments[name]
         if is_list:
-            return {name: [np.ones(shape, value[0].dtype), *value[1:]]}
-        return {name: np.ones(shape, value.dtype)}
+            return {name: [tf.fill(shape, value[0].dtype.type(1)), *value[1:]]}
+        return {name: tf.fill(shape, value.dtype.type(1))}
 
     return Row(f"fuzz {name} {list(shape)}", (op,), change, ".*", "", "", known=False, fuzz=True)
 

@@ -17,6 +17,7 @@ using tensorflow::TensorShape;
 namespace {
 
 constexpr int kInput = 0, kInputH = 1, kInputC = 2, kParams = 3, kLengths = 4;
+constexpr int32_t kNoLength = 0;
 
 absl::Status AllocateOutput(OpKernelContext* ctx, int index, const Shape& shape, void** data) {
   Tensor* tensor = nullptr;
@@ -56,7 +57,9 @@ ForwardArguments ComputeBody::Arguments(OpKernelContext* ctx) const {
   if (has_lengths_) {
     const Tensor& lengths = ctx->input(kLengths);
     arguments.sequence_lengths = ShapeOf(lengths);
-    arguments.sequence_lengths_values = static_cast<const int32_t*>(lengths.data());
+    // A tensor without elements has no memory, and null would mean that there is no such argument.
+    arguments.sequence_lengths_values =
+        lengths.NumElements() > 0 ? static_cast<const int32_t*>(lengths.data()) : &kNoLength;
   }
   return arguments;
 }
