@@ -90,6 +90,7 @@ CC_TEST_SOURCES = [
     "tests/cc/engine_threads_test.cc",
     "tests/cc/handle_pool_test.cc",
     "tests/cc/intra_op_pool_test.cc",
+    "tests/cc/kernels_test.cc",
     "tests/cc/params_layout_test.cc",
     "tests/cc/rnn_call_engine_test.cc",
     "tests/cc/rnn_call_test.cc",

@@ -38,8 +38,7 @@ struct Panels {
 template <class C>
 struct ProductArguments {
   int64_t rows = 0;
-  // A, either by rows: A[m, k] = a[m][k − k_begin], or by columns: A[m, k] = columns[(k − k_begin)
-  // · column_stride + m].
+  // A, either by rows: A[m, k] = a[m][k], or by columns: A[m, k] = columns[k · column_stride + m].
   const C* const* a = nullptr;
   const C* columns = nullptr;
   int64_t column_stride = 0;
