@@ -2,6 +2,7 @@
 // call the engine.
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 
 #include "cc/cpu/convert.h"
 #include "cc/cpu/cpu_cudnn.h"
@@ -62,7 +63,8 @@ cudnnStatus_t CheckCall(const char* function, cudnnHandle_t handle, cudnnRNNDesc
     return refuse("skip input needs inputSize == hiddenSize");
   const bool unpacked = x->layout != CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
   if (unpacked && rnn->flags != CUDNN_RNN_PADDED_IO_ENABLED &&
-      x->lengths != std::vector<int>(x->batch, x->max_length)) {
+      std::any_of(x->lengths.begin(), x->lengths.end(),
+                  [&](int length) { return length != x->max_length; })) {
     return refuse("padded data needs CUDNN_RNN_PADDED_IO_ENABLED");
   }
   const size_t need = WeightBytes(*rnn);
@@ -74,10 +76,27 @@ cudnnStatus_t CheckCall(const char* function, cudnnHandle_t handle, cudnnRNNDesc
   return CUDNN_STATUS_SUCCESS;
 }
 
-// A state's descriptor, where one is given, must be [L·D, B, width].
-bool IsStateOf(cudnnTensorDescriptor_t descriptor, const RnnDims& dims, int batch, int64_t width) {
-  return !descriptor || (descriptor->rank == 3 && descriptor->dims[0] == dims.pseudo_layers() &&
-                         descriptor->dims[1] == batch && descriptor->dims[2] == width);
+// A state's descriptor, where one is given, must be a dense [L·D, B, width] of the RNN's type.
+bool IsStateOf(cudnnTensorDescriptor_t descriptor, const cudnnRNNStruct& rnn, int batch,
+               int64_t width) {
+  if (!descriptor) return true;
+  const int64_t dims[3] = {DimsOf(rnn).pseudo_layers(), batch, width};
+  const int64_t strides[3] = {batch * width, width, 1};
+  if (descriptor->rank != 3 || descriptor->type != rnn.type) return false;
+  for (int i = 0; i < 3; ++i) {
+    if (descriptor->dims[i] != dims[i]) return false;
+    // A dimension of 1 has any stride, and none above INT32_MAX can be told.
+    const bool matters = dims[i] > 1 && strides[i] <= INT32_MAX;
+    if (matters && descriptor->strides[i] != strides[i]) return false;
+  }
+  return true;
+}
+
+// Whether each pointer may hold an element of the type; null may.
+bool AreAligned(cudnnDataType_t type, std::initializer_list<const void*> pointers) {
+  return std::all_of(pointers.begin(), pointers.end(), [&](const void* pointer) {
+    return reinterpret_cast<uintptr_t>(pointer) % ElementSize(type) == 0;
+  });
 }
 
 CallShape ShapeOf(const cudnnContext& handle, const cudnnRNNStruct& rnn,
@@ -143,10 +162,10 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
                                       cudnnTensorDescriptor_t bDesc, void** bAddr) {
   CPU_CUDNN_NEED(handle && rnnDesc && rnnDesc->is_set && mDesc && mAddr && bDesc && bAddr);
   const RnnDims dims = DimsOf(*rnnDesc);
-  CPU_CUDNN_NEED(pseudoLayer >= 0 && pseudoLayer < dims.pseudo_layers());
-  CPU_CUDNN_NEED(linLayerID >= 0 && linLayerID <= 2 * dims.G);
   const size_t bytes = WeightBytes(*rnnDesc);
   CPU_CUDNN_NEED(bytes > 0 && weightSpaceSize >= bytes);
+  CPU_CUDNN_NEED(pseudoLayer >= 0 && pseudoLayer < dims.pseudo_layers());
+  CPU_CUDNN_NEED(linLayerID >= 0 && linLayerID <= 2 * dims.G);
   const WeightLayout layout(dims);
   const int64_t size = ElementSize(rnnDesc->type);
   char* base = static_cast<char*>(const_cast<void*>(weightSpace));
@@ -207,9 +226,10 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc
                               void* workSpace, size_t reserveSpaceSize, void* reserveSpace) {
   RETURN_IF_REFUSED(CheckCall(__func__, handle, rnnDesc, xDesc, yDesc, weightSpaceSize));
   CPU_CUDNN_NEED(x && y && weightSpace);
-  const RnnDims dims = DimsOf(*rnnDesc);
-  CPU_CUDNN_NEED(IsStateOf(hDesc, dims, xDesc->batch, dims.R));
-  CPU_CUDNN_NEED(rnnDesc->mode != CUDNN_LSTM || IsStateOf(cDesc, dims, xDesc->batch, dims.H));
+  CPU_CUDNN_NEED(AreAligned(rnnDesc->type, {x, y, hx, hy, cx, cy, weightSpace}));
+  CPU_CUDNN_NEED(IsStateOf(hDesc, *rnnDesc, xDesc->batch, rnnDesc->projection_size));
+  CPU_CUDNN_NEED(rnnDesc->mode != CUDNN_LSTM ||
+                 IsStateOf(cDesc, *rnnDesc, xDesc->batch, rnnDesc->hidden_size));
   return WithoutExceptions(__func__, [&]() -> cudnnStatus_t {
     const char* function = "cudnnRNNForward";
     const bool training = fwdMode == CUDNN_FWD_MODE_TRAINING;
@@ -243,9 +263,10 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t
                                       size_t reserveSpaceSize, void* reserveSpace) {
   RETURN_IF_REFUSED(CheckCall(__func__, handle, rnnDesc, xDesc, yDesc, weightSpaceSize));
   CPU_CUDNN_NEED(y && dy && dx && weightSpace);
-  const RnnDims dims = DimsOf(*rnnDesc);
-  CPU_CUDNN_NEED(IsStateOf(hDesc, dims, xDesc->batch, dims.R));
-  CPU_CUDNN_NEED(rnnDesc->mode != CUDNN_LSTM || IsStateOf(cDesc, dims, xDesc->batch, dims.H));
+  CPU_CUDNN_NEED(AreAligned(rnnDesc->type, {y, dy, dx, hx, dhy, dhx, cx, dcy, dcx, weightSpace}));
+  CPU_CUDNN_NEED(IsStateOf(hDesc, *rnnDesc, xDesc->batch, rnnDesc->projection_size));
+  CPU_CUDNN_NEED(rnnDesc->mode != CUDNN_LSTM ||
+                 IsStateOf(cDesc, *rnnDesc, xDesc->batch, rnnDesc->hidden_size));
   return WithoutExceptions(__func__, [&]() -> cudnnStatus_t {
     const char* function = "cudnnRNNBackwardData_v8";
     const CallShape shape = ShapeOf(*handle, *rnnDesc, *xDesc, true);
@@ -270,8 +291,8 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
     size_t workSpaceSize, void* workSpace, size_t reserveSpaceSize, void* reserveSpace) {
   RETURN_IF_REFUSED(CheckCall(__func__, handle, rnnDesc, xDesc, yDesc, weightSpaceSize));
   CPU_CUDNN_NEED(x && y && dweightSpace);
-  const RnnDims dims = DimsOf(*rnnDesc);
-  CPU_CUDNN_NEED(IsStateOf(hDesc, dims, xDesc->batch, dims.R));
+  CPU_CUDNN_NEED(AreAligned(rnnDesc->type, {x, hx, y, dweightSpace}));
+  CPU_CUDNN_NEED(IsStateOf(hDesc, *rnnDesc, xDesc->batch, rnnDesc->projection_size));
   return WithoutExceptions(__func__, [&]() -> cudnnStatus_t {
     const char* function = "cudnnRNNBackwardWeights_v8";
     const CallShape shape = ShapeOf(*handle, *rnnDesc, *xDesc, true);

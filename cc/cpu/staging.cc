@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "cc/cpu/convert.h"
 #include "cc/cpu/objects.h"
@@ -26,7 +27,7 @@ const Parallel& ParallelOf(const CallShape& shape) {
 
 struct ReserveHeader {
   uint64_t magic;
-  uint64_t configuration;  // hash of everything that decides the content
+  uint64_t configuration;  // hash of everything that decides the content, the mask included
   uint64_t seed;           // of the dropout mask
   uint64_t call;
   uint64_t unused[4];
@@ -35,7 +36,7 @@ static_assert(sizeof(ReserveHeader) == Arena::kAlignment, "the slices behind it 
 
 constexpr uint64_t kReserveMagic = 0x3156524e4e524643;
 
-uint64_t HashConfiguration(const CallShape& shape) {
+uint64_t HashConfiguration(const CallShape& shape, uint64_t seed, uint64_t call) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a over 64-bit words, with a final mix
   const auto add = [&](int64_t word) {
     hash = (hash ^ static_cast<uint64_t>(word)) * 0x100000001b3;
@@ -51,6 +52,8 @@ uint64_t HashConfiguration(const CallShape& shape) {
   uint32_t dropout_bits;
   std::memcpy(&dropout_bits, &shape.dropout, sizeof(dropout_bits));
   add(dropout_bits);
+  add(static_cast<int64_t>(seed));
+  add(static_cast<int64_t>(call));
   for (int rank = 0; rank < plan.sequences.rows(); ++rank) {
     add(plan.sequences.row(rank));
     add(plan.sequences.length(rank));
@@ -312,7 +315,8 @@ void StagedForward(const CallShape& shape, const ForwardTensors& tensors, const 
   Arena work_arena(work), reserve_arena(reserve, Arena::kRelative);
   RunForward<C>(shape, tensors, mask, &work_arena, &reserve_arena);
   if (!shape.plan->training) return;
-  const ReserveHeader header = {kReserveMagic, HashConfiguration(shape), mask.seed, mask.call, {}};
+  const ReserveHeader header = {
+      kReserveMagic, HashConfiguration(shape, mask.seed, mask.call), mask.seed, mask.call, {}};
   std::memcpy(reserve, &header, sizeof(header));
 }
 
@@ -332,11 +336,13 @@ void StagedBackwardWeights(const CallShape& shape, const BackwardWeightsTensors&
 
 cudnnStatus_t CheckReserve(const char* function, const CallShape& shape, const void* reserve) {
   const ReserveHeader header = ReadHeader(reserve);
-  if (header.magic != kReserveMagic) {
+  const bool rest_is_zero = std::all_of(std::begin(header.unused), std::end(header.unused),
+                                        [](uint64_t word) { return word == 0; });
+  if (header.magic != kReserveMagic || !rest_is_zero) {
     return Refuse(CUDNN_STATUS_BAD_PARAM, function,
                   "reserveSpace was not made by a forward call of the CPU engine");
   }
-  if (header.configuration != HashConfiguration(shape)) {
+  if (header.configuration != HashConfiguration(shape, header.seed, header.call)) {
     return Refuse(CUDNN_STATUS_BAD_PARAM, function,
                   "reserveSpace was made by a forward call of another configuration, shape or "
                   "sequence lengths");

@@ -38,13 +38,14 @@ struct WeightPiece {
 class WeightLayout {
  public:
   // All of G, L, D, I, H, R at least 1 and R ≤ H; then Overflows() tells whether the offsets fit in
-  // int64.
+  // int64 and the number of pseudo-layers in int.
   explicit WeightLayout(const RnnDims& dims) : dims_(dims) {
     const __int128 H = dims.H, R = dims.R, G = dims.G;
     const __int128 common = G * H * R + (dims.projects() ? R * H : 0);
     const __int128 first = G * H * dims.input_width(0) + common;
     const __int128 later = G * H * R * dims.D + common;
     const __int128 limit = INT64_MAX;
+    if (int64_t{dims.L} * dims.D > INT32_MAX) return;
     // Products of three factors below 2^31 fit in 128 bits; checking the parts first keeps the sums
     // in range too.
     if (first > limit || later > limit) return;
