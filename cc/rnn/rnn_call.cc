@@ -1,5 +1,6 @@
 #include "cc/rnn/rnn_call.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cc/rnn/cudnn_status.h"
@@ -44,7 +45,9 @@ Status RnnCall::DescribeState(int64_t width, TensorDescriptor* descriptor) {
     return CudnnError(api_, created, "cudnnCreateTensorDescriptor", Describe());
   }
   const int dims[] = {plan_.dims().pseudo_layers(), plan_.B, static_cast<int>(width)};
-  const int strides[] = {dims[1] * dims[2], dims[2], 1};
+  // The first one may not fit in an int; it matters only where there are several pseudo-layers.
+  const int64_t elements = int64_t{dims[1]} * dims[2];
+  const int strides[] = {static_cast<int>(std::min<int64_t>(elements, INT32_MAX)), dims[2], 1};
   RETURN_IF_CUDNN_ERROR(cudnnSetTensorNdDescriptor, descriptor->get(), plan_.config.data_type, 3,
                         dims, strides);
   return Status();
