@@ -86,6 +86,7 @@ KERNEL_SOURCES = [
 CC_TEST_SOURCES = [
     "tests/cc/activations_test.cc",
     "tests/cc/convert_test.cc",
+    "tests/cc/cpu_cudnn_test.cc",
     "tests/cc/dropout_test.cc",
     "tests/cc/engine_threads_test.cc",
     "tests/cc/handle_pool_test.cc",
