@@ -28,9 +28,8 @@ class SimulatedGpu:
         self.python = python
         self.source = source
 
-    def process(self, check, *arguments, provider=ENGINE, python=None, **environment):
-        """Runs `FILE.FUNCTION`; what came of it, a CompletedProcess. provider: the cuDNN."""
-        file, function = check.split(".")
+    def start(self, file, *arguments, provider=ENGINE, python=None, **environment):
+        """Runs a file; what came of it, a CompletedProcess. provider: the library as cuDNN."""
         environment = {
             **os.environ,
             "SIMGPU_HOME": BUILD,
@@ -45,15 +44,18 @@ class SimulatedGpu:
             os.path.join(self.source, "run.sh"),
             python or self.python,
             os.path.join(HERE, f"{file}.py"),
-            function,
             *map(str, arguments),
         ]
         return subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=900, check=False
         )
 
+    def process(self, check, *arguments, **options):
+        """The same of `FILE.FUNCTION`."""
+        return self.start(*check.split("."), *arguments, **options)
+
     def run(self, check, *arguments, **options):
-        """The same of a check that must succeed; the value that it returned."""
+        """The same, which must succeed; the value that the function returned."""
         done = self.process(check, *arguments, **options)
         assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
         assert "[simgpu]" not in done.stderr, done.stderr[-6000:]

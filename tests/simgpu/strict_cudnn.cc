@@ -60,6 +60,7 @@ Monitor& TheMonitor() {
 }
 thread_local std::string last_error;
 std::atomic<int> last_math_type{-1};
+std::atomic<int> forwards{0}, most_forwards{0};  // at once
 
 cudnnStatus_t Refuse(cudnnStatus_t status, const char* reason) {
   last_error = reason;
@@ -242,6 +243,15 @@ cudnnStatus_t CheckData(cudnnRNNDataDescriptor_t data, bool backward) {
   return CUDNN_STATUS_SUCCESS;
 }
 
+struct AtOnce {
+  AtOnce() {
+    const int now = ++forwards;
+    for (int most = most_forwards; most < now && !most_forwards.compare_exchange_weak(most, now);) {
+    }
+  }
+  ~AtOnce() { --forwards; }
+};
+
 cudnnStatus_t Forward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwardMode_t mode,
                       const int32_t lengths[], cudnnRNNDataDescriptor_t xd, const void* x,
                       cudnnRNNDataDescriptor_t yd, void* y, cudnnTensorDescriptor_t hd,
@@ -249,6 +259,7 @@ cudnnStatus_t Forward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwa
                       void* cy, size_t weight_bytes, const void* weights, size_t work_bytes,
                       void* work, size_t reserve_bytes, void* reserve) {
   last_math_type = Read(rnn).math_type;
+  const AtOnce at_once;
   const cudnnStatus_t status = CheckData(xd, false);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   std::vector<char> dense;
@@ -387,3 +398,6 @@ EXPORT int64_t strict_cudnn_live(const char* what) {
 
 // The math type of the RNN that computed last; -1 before any.
 EXPORT int strict_cudnn_last_math_type() { return last_math_type; }
+
+// The most calls of Forward that ran at once since this function was called last.
+EXPORT int strict_cudnn_most_at_once() { return most_forwards.exchange(0); }
