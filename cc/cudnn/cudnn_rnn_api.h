@@ -1,7 +1,7 @@
 // The types and enum values of cuDNN 9's C API that recurrent networks need, declared here so that
 // building needs no NVIDIA header; the functions are in cudnn_functions.inc.
-// tests/cc/header_conformance_test.cc holds every value and signature equal to a real cudnn.h. Names
-// and meanings are NVIDIA's; the cuDNN documentation applies.
+// tests/cc/header_conformance_test.cc holds every value and signature equal to a real cudnn.h.
+// Names and meanings are NVIDIA's; the cuDNN documentation applies.
 //
 // Do not include this header together with a real cudnn.h in one namespace.
 #ifndef TF_CUDNN_RNN_OPS_CC_CUDNN_CUDNN_RNN_API_H_
