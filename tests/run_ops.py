@@ -62,7 +62,7 @@ def run_python(code, *arguments, environment=None):
         },
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,  # not a measure of speed: machines that build and test at once are slow
     )
     assert process.returncode == 0, f"{process.stdout}\n{process.stderr}"
     return process.stdout
