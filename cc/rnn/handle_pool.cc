@@ -29,7 +29,7 @@ Status HandlePool::Borrow(CUcontext context, CUstream stream, Lease* lease) {
     TF_CUDNN_RNN_RETURN_IF_CUDNN_ERROR(api_, "a new handle", cudnnCreate, &handle);
     const cudnnStatus_t status = api_.cudnnSetStream(handle, stream);
     if (status != CUDNN_STATUS_SUCCESS) {
-      const Status error = CudnnError(api_, status, "cudnnSetStream", "a new handle");
+      Status error = CudnnError(api_, status, "cudnnSetStream", "a new handle");
       api_.cudnnDestroy(handle);
       return error;
     }
