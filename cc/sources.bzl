@@ -64,6 +64,7 @@ RNN_SOURCES = [
     "cc/rnn/rnn_plan.cc",
     "cc/rnn/rnn_setup.cc",
     "cc/rnn/state_layout.cc",
+    "cc/rnn/widened_call.cc",
     "cc/rnn/zero_length_rows.cc",
 ]
 
@@ -97,6 +98,7 @@ CC_TEST_SOURCES = [
     "tests/cc/rnn_call_test.cc",
     "tests/cc/rnn_plan_test.cc",
     "tests/cc/rnn_setup_test.cc",
+    "tests/cc/widened_call_test.cc",
 ]
 
 # Flags of every file.

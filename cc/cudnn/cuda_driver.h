@@ -1,7 +1,7 @@
 // The few functions of NVIDIA's driver that the GPU path calls itself: the context that a stream
-// belongs to, and copies and fills in a stream's order. Taken from libcuda.so.1, which every
-// machine with an NVIDIA GPU has; nothing is linked. Types and names are CUDA's (cuda.h);
-// tests/cc/header_conformance_test.cc holds them equal to it.
+// belongs to, what its GPU can do, and copies and fills in a stream's order. Taken from
+// libcuda.so.1, which every machine with an NVIDIA GPU has; nothing is linked. Types and names are
+// CUDA's (cuda.h); tests/cc/header_conformance_test.cc holds them equal to it.
 #ifndef TF_CUDNN_RNN_OPS_CC_CUDNN_CUDA_DRIVER_H_
 #define TF_CUDNN_RNN_OPS_CC_CUDNN_CUDA_DRIVER_H_
 
@@ -18,6 +18,10 @@ typedef struct CUarray_st* CUarray;
 typedef cudaStream_t CUstream;
 
 typedef enum { CUDA_SUCCESS = 0, CUDA_ERROR_OUT_OF_MEMORY = 2 } CUresult;
+
+typedef int CUdevice;
+
+typedef enum { CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75 } CUdevice_attribute;
 
 typedef enum { CU_MEMORYTYPE_DEVICE = 2 } CUmemorytype;
 
@@ -46,10 +50,18 @@ typedef struct {
 #define CUDA_DRIVER_FUNCTIONS(CUDA_DRIVER_FUNCTION)                                           \
   CUDA_DRIVER_FUNCTION(cuGetErrorName, (CUresult error, const char** name))                   \
   CUDA_DRIVER_FUNCTION(cuStreamGetCtx, (CUstream stream, CUcontext * context))                \
+  CUDA_DRIVER_FUNCTION(cuStreamSynchronize, (CUstream stream))                                \
   CUDA_DRIVER_FUNCTION(cuCtxPushCurrent_v2, (CUcontext context))                              \
   CUDA_DRIVER_FUNCTION(cuCtxPopCurrent_v2, (CUcontext * context))                             \
+  CUDA_DRIVER_FUNCTION(cuCtxGetDevice, (CUdevice * device))                                   \
+  CUDA_DRIVER_FUNCTION(cuDeviceGetAttribute,                                                  \
+                       (int* value, CUdevice_attribute attribute, CUdevice device))           \
   CUDA_DRIVER_FUNCTION(cuMemcpyDtoDAsync_v2,                                                  \
                        (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))     \
+  CUDA_DRIVER_FUNCTION(cuMemcpyDtoHAsync_v2,                                                  \
+                       (void* to, CUdeviceptr from, size_t bytes, CUstream stream))           \
+  CUDA_DRIVER_FUNCTION(cuMemcpyHtoDAsync_v2,                                                  \
+                       (CUdeviceptr to, const void* from, size_t bytes, CUstream stream))     \
   CUDA_DRIVER_FUNCTION(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D* copy, CUstream stream))      \
   CUDA_DRIVER_FUNCTION(cuMemsetD8Async,                                                       \
                        (CUdeviceptr to, unsigned char value, size_t count, CUstream stream))  \

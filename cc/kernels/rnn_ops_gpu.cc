@@ -26,8 +26,10 @@ HandlePool& Handles() {
   return *pool;
 }
 
+// Of the GPU whose context is the current one.
 DeviceTraits GpuTraits() {
   DeviceTraits traits;
+  traits.takes_bfloat16 = GpuTakesBfloat16(Driver());
   traits.tensor_float_32 = tensorflow::tensor_float_32_execution_enabled();
   return traits;
 }

@@ -1,5 +1,9 @@
 #include "cc/rnn/cuda_device.h"
 
+#include <vector>
+
+#include "cc/cpu/convert.h"
+
 namespace tf_cudnn_rnn {
 namespace {
 
@@ -63,6 +67,46 @@ Status CudaDevice::Zero2D(void* to, size_t pitch, size_t row_bytes, size_t rows)
     TF_CUDNN_RNN_RETURN_IF_ERROR(Zero(static_cast<char*>(to) + row * pitch, row_bytes));
   }
   return Status();
+}
+
+Status CudaDevice::Download(void* to, const void* from, size_t bytes) {
+  CUresult result = driver_.cuMemcpyDtoHAsync_v2(to, Address(from), bytes, stream_);
+  if (result == CUDA_SUCCESS) result = driver_.cuStreamSynchronize(stream_);
+  return result == CUDA_SUCCESS ? Status() : CudaError(driver_, result, "cuMemcpyDtoHAsync");
+}
+
+Status CudaDevice::Upload(void* to, const void* from, size_t bytes) {
+  CUresult result = driver_.cuMemcpyHtoDAsync_v2(Address(to), from, bytes, stream_);
+  if (result == CUDA_SUCCESS) result = driver_.cuStreamSynchronize(stream_);
+  return result == CUDA_SUCCESS ? Status() : CudaError(driver_, result, "cuMemcpyHtoDAsync");
+}
+
+Status CudaDevice::ToFloat(void* to, const void* from, int64_t elements) {
+  if (elements == 0) return Status();
+  std::vector<uint16_t> narrow(elements);
+  std::vector<float> wide(elements);
+  TF_CUDNN_RNN_RETURN_IF_ERROR(Download(narrow.data(), from, elements * sizeof(uint16_t)));
+  cpu::ConvertToFloat(CUDNN_DATA_BFLOAT16, narrow.data(), wide.data(), elements);
+  return Upload(to, wide.data(), elements * sizeof(float));
+}
+
+Status CudaDevice::ToBfloat16(void* to, const void* from, int64_t elements) {
+  if (elements == 0) return Status();
+  std::vector<float> wide(elements);
+  std::vector<uint16_t> narrow(elements);
+  TF_CUDNN_RNN_RETURN_IF_ERROR(Download(wide.data(), from, elements * sizeof(float)));
+  cpu::ConvertFromFloat(CUDNN_DATA_BFLOAT16, wide.data(), narrow.data(), elements);
+  return Upload(to, narrow.data(), elements * sizeof(uint16_t));
+}
+
+bool GpuTakesBfloat16(const CudaDriver& driver) {
+  constexpr int kAmpere = 8;
+  CUdevice device = 0;
+  int major = 0;
+  return driver.cuCtxGetDevice(&device) == CUDA_SUCCESS &&
+         driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                     device) == CUDA_SUCCESS &&
+         major >= kAmpere;
 }
 
 }  // namespace tf_cudnn_rnn

@@ -23,11 +23,20 @@ class CudaDevice : public Device {
   Status Copy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t row_bytes,
                 size_t rows) override;
   Status Zero2D(void* to, size_t pitch, size_t row_bytes, size_t rows) override;
+  // By way of the host, waiting for the stream: no kernel is compiled.
+  Status ToFloat(void* to, const void* from, int64_t elements) override;
+  Status ToBfloat16(void* to, const void* from, int64_t elements) override;
 
  private:
+  Status Download(void* to, const void* from, size_t bytes);
+  Status Upload(void* to, const void* from, size_t bytes);
+
   const CudaDriver& driver_;
   const CUstream stream_;
 };
+
+// Whether the GPU of the current context computes in bfloat16.
+bool GpuTakesBfloat16(const CudaDriver& driver);
 
 // "CALL failed with CUDA_ERROR_…": ResourceExhausted for memory, else Internal.
 Status CudaError(const CudaDriver& driver, CUresult error, const char* call);

@@ -27,6 +27,8 @@ struct DeviceTraits {
   bool zeroes_padding = false;
   // The weight space is laid out as params are (cc/cudnn/weight_layout.h).
   bool dense_params = false;
+  // It computes in bfloat16 storage. GPUs before compute capability 8.0 do not.
+  bool takes_bfloat16 = true;
   // Single-precision products may round their factors to TF32.
   bool tensor_float_32 = false;
 };
@@ -64,6 +66,11 @@ class Device {
                         size_t row_bytes, size_t rows) = 0;
   virtual Status Zero2D(void* to, size_t pitch, size_t row_bytes, size_t rows) = 0;
 
+  // `elements` values from bfloat16 to float, exactly, and back, rounded to the nearest, ties to
+  // even. Not meant to be fast: only where the traits say that bfloat16 is not taken.
+  virtual Status ToFloat(void* to, const void* from, int64_t elements) = 0;
+  virtual Status ToBfloat16(void* to, const void* from, int64_t elements) = 0;
+
  protected:
   void set_handle(cudnnHandle_t handle) { handle_ = handle; }
 
@@ -86,6 +93,8 @@ class HostDevice : public Device {
   Status Copy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t row_bytes,
                 size_t rows) override;
   Status Zero2D(void* to, size_t pitch, size_t row_bytes, size_t rows) override;
+  Status ToFloat(void* to, const void* from, int64_t elements) override;
+  Status ToBfloat16(void* to, const void* from, int64_t elements) override;
 
  private:
   std::vector<std::shared_ptr<void>> scratch_;

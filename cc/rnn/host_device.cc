@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cc/cpu/convert.h"
 #include "cc/rnn/device.h"
 
 namespace tf_cudnn_rnn {
@@ -52,6 +53,16 @@ Status HostDevice::Zero2D(void* to, size_t pitch, size_t row_bytes, size_t rows)
   for (size_t row = 0; row < rows; ++row) {
     std::memset(static_cast<char*>(to) + row * pitch, 0, row_bytes);
   }
+  return Status();
+}
+
+Status HostDevice::ToFloat(void* to, const void* from, int64_t elements) {
+  cpu::ConvertToFloat(CUDNN_DATA_BFLOAT16, from, static_cast<float*>(to), elements);
+  return Status();
+}
+
+Status HostDevice::ToBfloat16(void* to, const void* from, int64_t elements) {
+  cpu::ConvertFromFloat(CUDNN_DATA_BFLOAT16, static_cast<const float*>(from), to, elements);
   return Status();
 }
 

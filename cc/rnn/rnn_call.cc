@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cc/rnn/cudnn_status.h"
+#include "cc/rnn/widened_call.h"
 
 // Calls a function of the table; every error tells the plan.
 #define RETURN_IF_CUDNN_ERROR(function, ...) \
@@ -17,8 +18,26 @@ constexpr int kMostSteps = 65535;
 
 }  // namespace
 
+RnnCall::RnnCall(const RnnPlan& plan, Device* device, DropoutStates* dropout, RnnSetupCache* setups)
+    : plan_(plan),
+      device_(device),
+      api_(device->api()),
+      dropout_(dropout),
+      setups_(setups),
+      states_(plan, device),
+      zero_length_rows_(plan, device),
+      x_(api_),
+      y_(api_),
+      h_(api_),
+      c_(api_) {}
+
 RnnCall::~RnnCall() {
   if (setups_ != nullptr && setup_ != nullptr) setups_->Put(std::move(setup_));
+}
+
+bool RnnCall::relays_params() const {
+  if (widened_ != nullptr) return widened_->relays_params();
+  return setup_ != nullptr && setup_->relays_params();
 }
 
 std::string RnnCall::Describe() const {
@@ -55,6 +74,12 @@ Status RnnCall::DescribeState(int64_t width, TensorDescriptor* descriptor) {
 
 Status RnnCall::Prepare(const void* params) {
   if (plan_.empty()) return Status();
+  if (plan_.config.data_type == CUDNN_DATA_BFLOAT16 && !device_->traits().takes_bfloat16) {
+    widened_ = std::make_unique<WidenedCall>(plan_, device_, dropout_, setups_);
+    TF_CUDNN_RNN_RETURN_IF_ERROR(widened_->Prepare(params));
+    reserve_bytes_ = widened_->reserve_bytes();
+    return Status();
+  }
   TF_CUDNN_RNN_RETURN_IF_ERROR(device_->Open());
   std::unique_ptr<RnnSetup> setup;
   if (setups_ != nullptr) setup = setups_->Take(plan_, device_->traits());
@@ -91,6 +116,7 @@ Status RnnCall::Weights(const void* params, const void** space) {
 }
 
 Status RnnCall::Forward(const ForwardBuffers& buffers) {
+  if (widened_ != nullptr) return widened_->Forward(buffers);
   if (plan_.empty()) {
     return PassStatesThrough(buffers.input_h, buffers.input_c, buffers.output_h, buffers.output_c);
   }

@@ -4,6 +4,7 @@
 //   states         batch-major ones are transposed in scratch; input and output never are
 //   length 0       worked around where the table cannot take it (zero_length_rows.h)
 //   params         moved to and from cuDNN's weight space where its layout is another (rnn_setup.h)
+//   bfloat16       computed in float where the device does not take it (widened_call.h)
 //   padding        output and input gradient are zero beyond each length
 //   reserve space  its size is checked; it is the caller's and stays as it was
 //   no rows or no steps   cuDNN is not called; states and their gradients pass through
@@ -55,23 +56,14 @@ struct BackwardBuffers {
   void* params_backprop = nullptr;
 };
 
+class WidenedCall;
+
 class RnnCall {
  public:
   // All outlive the call; `dropout` may be null where the plan does not drop. `setups`: those of
   // the same kernel, whose `dropout` is always this one; null: a new one is made for this call.
   RnnCall(const RnnPlan& plan, Device* device, DropoutStates* dropout,
-          RnnSetupCache* setups = nullptr)
-      : plan_(plan),
-        device_(device),
-        api_(device->api()),
-        dropout_(dropout),
-        setups_(setups),
-        states_(plan, device),
-        zero_length_rows_(plan, device),
-        x_(api_),
-        y_(api_),
-        h_(api_),
-        c_(api_) {}
+          RnnSetupCache* setups = nullptr);
   ~RnnCall();
   RnnCall(const RnnCall&) = delete;
   RnnCall& operator=(const RnnCall&) = delete;
@@ -81,7 +73,7 @@ class RnnCall {
   Status Prepare(const void* params = nullptr);
 
   // Every call copies params, to the layout of cuDNN's weight space. Known after Prepare.
-  bool relays_params() const { return setup_ != nullptr && setup_->relays_params(); }
+  bool relays_params() const;
 
   // Elements of the reserve_space that the forward op makes and the backprop op must be given; 0 in
   // inference and where there is nothing to compute.
@@ -121,6 +113,7 @@ class RnnCall {
 
   // All of its bits are zero, which is 0 in every data type; cuDNN reads as many as the type has.
   double padding_fill_ = 0;
+  std::unique_ptr<WidenedCall> widened_;  // does it all, if there is one
   std::unique_ptr<RnnSetup> setup_;
   RnnDataDescriptor x_, y_;
   TensorDescriptor h_, c_;

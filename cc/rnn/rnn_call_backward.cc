@@ -1,5 +1,6 @@
 #include "cc/rnn/cudnn_status.h"
 #include "cc/rnn/rnn_call.h"
+#include "cc/rnn/widened_call.h"
 
 namespace tf_cudnn_rnn {
 namespace {
@@ -21,6 +22,7 @@ Status RnnCall::Backward(const BackwardBuffers& buffers, const Shape& reserve_sp
                     ", what the forward op made for this configuration (", plan_.Describe(), ")"),
         reserve_space);
   }
+  if (widened_ != nullptr) return widened_->Backward(buffers);
   TF_CUDNN_RNN_RETURN_IF_ERROR(device_->Zero(
       buffers.params_backprop, plan_.weights.size() * ElementSize(plan_.config.data_type)));
   if (plan_.empty()) {

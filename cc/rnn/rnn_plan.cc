@@ -201,6 +201,22 @@ Status PlanBackward(const RnnConfig& config, const ForwardArguments& arguments,
   return CheckRank("host_reserved", backward.host_reserved, 1, "[0]");
 }
 
+RnnPlan::RnnPlan(const RnnPlan& plan, cudnnDataType_t data_type)
+    : config(plan.config),
+      T(plan.T),
+      B(plan.B),
+      weights(plan.weights),
+      input_shape(plan.input_shape),
+      input_h_shape(plan.input_h_shape),
+      input_c_shape(plan.input_c_shape),
+      output_shape(plan.output_shape),
+      output_c_shape(plan.output_c_shape),
+      sequence_lengths(plan.sequence_lengths),
+      any_zero_length(plan.any_zero_length),
+      any_padding(plan.any_padding) {
+  config.data_type = data_type;
+}
+
 std::string RnnPlan::Describe() const {
   const RnnDims& d = dims();
   return Concatenate(RnnModeName(config.rnn_mode), " ", DataTypeName(config.data_type), ", ",

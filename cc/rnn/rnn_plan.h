@@ -46,6 +46,8 @@ struct RnnPlan {
   RnnPlan() = default;
   RnnPlan(const RnnPlan&) = delete;  // sequence_lengths may point into the plan
   RnnPlan& operator=(const RnnPlan&) = delete;
+  // `plan` for elements of another type; it outlives the copy.
+  RnnPlan(const RnnPlan& plan, cudnnDataType_t data_type);
 
   RnnConfig config;
   int T = 0;

@@ -68,6 +68,7 @@ HANDLE(cudnnRNNDescriptor_t)
 HANDLE(cudnnRNNDataDescriptor_t)
 HANDLE(cudaStream_t)
 ENUM(CUresult)
+ENUM(CUdevice_attribute)
 ENUM(CUmemorytype)
 HANDLE(CUcontext)
 HANDLE(CUarray)
@@ -160,4 +161,5 @@ static_assert(ours::CUDNN_RNN_PADDED_IO_DISABLED == real_padded_io_disabled);
 static_assert(ours::CUDNN_RNN_PADDED_IO_ENABLED == real_padded_io_enabled);
 VALUE(CUDA_SUCCESS)
 VALUE(CUDA_ERROR_OUT_OF_MEMORY)
+VALUE(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
 VALUE(CU_MEMORYTYPE_DEVICE)

@@ -175,8 +175,7 @@ class GpuTestBackend final : public Backend {
   class TestDevice final : public CudaDevice {
    public:
     explicit TestDevice(GpuTestBackend* backend)
-        : CudaDevice(backend->cudnn_.api, backend->handle_, DeviceTraits(), Driver(),
-                     backend->stream_),
+        : CudaDevice(backend->cudnn_.api, backend->handle_, Traits(), Driver(), backend->stream_),
           backend_(backend) {}
     ~TestDevice() override {
       for (auto& [bytes, memory] : used_) backend_->kept_.emplace(bytes, std::move(memory));
@@ -201,6 +200,12 @@ class GpuTestBackend final : public Backend {
     }
 
    private:
+    static DeviceTraits Traits() {
+      DeviceTraits traits;
+      traits.takes_bfloat16 = GpuTakesBfloat16(Driver());
+      return traits;
+    }
+
     GpuTestBackend* const backend_;
     std::vector<std::pair<size_t, std::shared_ptr<void>>> used_;
   };
