@@ -8,15 +8,18 @@
 #   make wheel     dist/*.whl against the TensorFlow in .venv
 #   make lint      formatter, linters and house rules; make format mends what can be mended
 #   make tidy      clang-tidy on the C++ that does without TensorFlow (minutes)
+#   make sanitize  the C++ that does without TensorFlow under clang's sanitizers, and a short fuzz
+#   make fuzz      libFuzzer on the engine's C API for FUZZ_SECONDS, half an hour
 #   make bazel-test  the Bazel build and its tests, with bazelisk or BAZEL=...
 #
 # Variables: PYTHON (the Python of the virtual environment), VENV (its folder), TENSORFLOW (a
-# requirement such as "tensorflow==2.21.0"), CXX, JOBS, PYTEST_ARGS.
+# requirement such as "tensorflow==2.21.0"), CXX, JOBS, PYTEST_ARGS, FUZZ_SECONDS.
 
 PYTHON ?= python3
 VENV ?= .venv
 TENSORFLOW ?= $(shell sed -n 's/^cpu = \["\(.*\)"\]$$/\1/p' pyproject.toml)
 PYTEST_ARGS ?=
+FUZZ_SECONDS ?= 1800
 BAZEL ?= bazelisk
 
 BIN := $(VENV)/bin
@@ -24,7 +27,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test build engine build/cc_tests cc-test wheel lint tidy format bazel-test clean
+.PHONY: demo test build engine build/cc_tests cc-test wheel lint tidy format sanitize fuzz \
+  bazel-test clean
 .DEFAULT_GOAL := build
 
 $(BIN)/python:
@@ -76,6 +80,12 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	git ls-files '*.cc' '*.h' '*.inc' | xargs $(BIN)/clang-format -i
+
+sanitize: $(BIN)/python
+	$(BIN)/python tools/sanitize.py
+
+fuzz: $(BIN)/python
+	$(BIN)/python tools/sanitize.py fuzz $(FUZZ_SECONDS)
 
 bazel-test: $(VENV)/.ready
 	PYTHON_BIN_PATH=$(abspath $(BIN)/python) $(BAZEL) test //...
