@@ -6,6 +6,7 @@ are skipped. What runs on the simulated GPU is in the files checks_*.py, which a
 executes: a process that aborts fails one test.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -13,6 +14,8 @@ import subprocess
 import sys
 
 import pytest
+
+import other_gpus
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -62,16 +65,27 @@ class SimulatedGpu:
         return json.loads(done.stdout.splitlines()[-1])
 
 
-def _build(python, source):
-    """The simulated GPU and the strict cuDNN, once for all processes of pytest."""
-    os.makedirs(BUILD, exist_ok=True)
-    with open(os.path.join(BUILD, ".lock"), "w") as lock:
+@contextlib.contextmanager
+def _locked(folder):
+    """One process of pytest at a time."""
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, ".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _cuda_headers(python):
+    """Those in TensorFlow's GPU wheel."""
+    code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+    site = subprocess.check_output([python, "-c", code], text=True).strip()
+    return os.path.join(site, "tensorflow/include/third_party/gpus/cuda/include")
+
+
+def _build(python, source):
+    """The simulated GPU and the strict cuDNN."""
+    with _locked(BUILD):
         if not os.path.exists(os.path.join(BUILD, "libcudnn.so.9")):
-            code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
-            site = subprocess.check_output([python, "-c", code], text=True).strip()
-            headers = os.path.join(site, "tensorflow/include/third_party/gpus/cuda/include")
-            environment = {**os.environ, "SIMGPU_CUDA_INCLUDE": headers}
+            environment = {**os.environ, "SIMGPU_CUDA_INCLUDE": _cuda_headers(python)}
             command = [os.path.join(source, "build.sh"), BUILD]
             subprocess.run(command, env=environment, check=True, capture_output=True)
         sources = [
@@ -108,3 +122,25 @@ def strict_cudnn():
 def cpu_python():
     """The Python that runs these tests, with TensorFlow for CPUs."""
     return sys.executable
+
+
+def _other_gpu(simgpu, name, changes):
+    """SIMGPU_HOME of a simulated GPU with changes."""
+    folder = os.path.join(ROOT, "build", name)
+    with _locked(folder):
+        if not os.path.exists(os.path.join(folder, "libcudnn.so.9")):
+            try:
+                other_gpus.build(simgpu.source, folder, changes, _cuda_headers(simgpu.python))
+            except other_gpus.ChangedError as error:
+                pytest.skip(f"the simulated GPU has changed: {error}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def two_gpus(simgpu):
+    return _other_gpu(simgpu, "simgpu_two", other_gpus.TWO_DEVICES)
+
+
+@pytest.fixture(scope="session")
+def old_gpu(simgpu):
+    return _other_gpu(simgpu, "simgpu_old", other_gpus.OLD_DEVICE)

@@ -2,20 +2,25 @@
 // names) behind what the real cuDNN refuses, with faults on demand. Every function is counted.
 //
 // It refuses what the engine would take but cuDNN does not: a batch whose lengths are all 0 in
-// Forward, any length 0 in BackwardData and BackwardWeights, more than 65535 steps, and
-// CUDNN_WGRAD_MODE_SET.
+// Forward, any length 0 in BackwardData and BackwardWeights, more than 65535 steps,
+// CUDNN_WGRAD_MODE_SET, and calls in another context than the stream's.
+//
+// STRICT_CUDNN_BFLOAT16=no   it refuses bfloat16 as well
 //
 // STRICT_CUDNN_VERSION   what cudnnGetVersion says
 // STRICT_CUDNN_LAYOUT=other   a weight space of another order with gaps: pseudo-layers backwards,
 //                             biases before matrices, each piece followed by one element of NaN
 //
 // A test in the same process reaches the functions at the end through ctypes.
+#include <dlfcn.h>
+
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +54,7 @@ const CudnnApi& Engine() {
 struct Monitor {
   std::mutex mutex;
   std::map<std::string, int64_t> calls;
+  std::set<void*> contexts;             // in which RNNs were computed
   std::map<std::string, int64_t> live;  // "Handle", "TensorDescriptor" ...
   std::string fail_name;                // empty: any function
   int64_t fail_after = 0;               // which of them fails, counted from 1; 0: none
@@ -220,9 +226,38 @@ cudnnStatus_t WeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, int32
   return status;
 }
 
+// ---- the current context ----
+
+// That of the thread, and that of the handle's stream; equal where there is no driver.
+struct Contexts {
+  explicit Contexts(cudnnHandle_t handle) {
+    static void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (!driver) return;
+    static const auto current_of_thread =
+        reinterpret_cast<int (*)(void**)>(dlsym(driver, "cuCtxGetCurrent"));
+    static const auto context_of_stream =
+        reinterpret_cast<int (*)(cudaStream_t, void**)>(dlsym(driver, "cuStreamGetCtx"));
+    cudaStream_t handles_stream = nullptr;
+    Engine().cudnnGetStream(handle, &handles_stream);
+    current_of_thread(&current);
+    context_of_stream(handles_stream, &stream);
+  }
+
+  void* current = nullptr;
+  void* stream = nullptr;
+};
+
 // ---- what cuDNN refuses ----
 
-cudnnStatus_t CheckData(cudnnRNNDataDescriptor_t data, bool backward) {
+cudnnStatus_t CheckData(cudnnHandle_t handle, cudnnRNNDataDescriptor_t data, bool backward) {
+  const Contexts contexts(handle);
+  if (contexts.current != contexts.stream) {
+    return Refuse(CUDNN_STATUS_INTERNAL_ERROR, "the current context is not the stream's");
+  }
+  {
+    const std::lock_guard<std::mutex> lock(TheMonitor().mutex);
+    TheMonitor().contexts.insert(contexts.current);
+  }
   cudnnDataType_t type;
   cudnnRNNDataLayout_t layout;
   int steps = 0, batch = 0, width = 0;
@@ -230,6 +265,10 @@ cudnnStatus_t CheckData(cudnnRNNDataDescriptor_t data, bool backward) {
   cudnnStatus_t status = Engine().cudnnGetRNNDataDescriptor(data, &type, &layout, &steps, &batch,
                                                             &width, 0, nullptr, &fill);
   if (status != CUDNN_STATUS_SUCCESS) return status;
+  const char* bfloat16 = std::getenv("STRICT_CUDNN_BFLOAT16");
+  if (type == CUDNN_DATA_BFLOAT16 && bfloat16 && std::strcmp(bfloat16, "no") == 0) {
+    return Refuse(CUDNN_STATUS_NOT_SUPPORTED, "no bfloat16 on this GPU");
+  }
   std::vector<int> lengths(batch);
   status = Engine().cudnnGetRNNDataDescriptor(data, &type, &layout, &steps, &batch, &width, batch,
                                               lengths.data(), &fill);
@@ -260,7 +299,7 @@ cudnnStatus_t Forward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwa
                       void* work, size_t reserve_bytes, void* reserve) {
   last_math_type = Read(rnn).math_type;
   const AtOnce at_once;
-  const cudnnStatus_t status = CheckData(xd, false);
+  const cudnnStatus_t status = CheckData(handle, xd, false);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   std::vector<char> dense;
   if (OtherLayout()) {
@@ -279,7 +318,7 @@ cudnnStatus_t BackwardData(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, const
                            const void* cx, const void* dcy, void* dcx, size_t weight_bytes,
                            const void* weights, size_t work_bytes, void* work, size_t reserve_bytes,
                            void* reserve) {
-  const cudnnStatus_t status = CheckData(xd, true);
+  const cudnnStatus_t status = CheckData(handle, xd, true);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   std::vector<char> dense;
   if (OtherLayout()) {
@@ -298,7 +337,7 @@ cudnnStatus_t BackwardWeights(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cu
                               cudnnRNNDataDescriptor_t yd, const void* y, size_t weight_bytes,
                               void* gradient, size_t work_bytes, void* work, size_t reserve_bytes,
                               void* reserve) {
-  cudnnStatus_t status = CheckData(xd, true);
+  cudnnStatus_t status = CheckData(handle, xd, true);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   if (mode != CUDNN_WGRAD_MODE_ADD) {
     return Refuse(CUDNN_STATUS_BAD_PARAM, "addGrad is not CUDNN_WGRAD_MODE_ADD");
@@ -401,3 +440,9 @@ EXPORT int strict_cudnn_last_math_type() { return last_math_type; }
 
 // The most calls of Forward that ran at once since this function was called last.
 EXPORT int strict_cudnn_most_at_once() { return most_forwards.exchange(0); }
+
+// In how many contexts RNNs were computed.
+EXPORT int strict_cudnn_contexts() {
+  const std::lock_guard<std::mutex> lock(TheMonitor().mutex);
+  return static_cast<int>(TheMonitor().contexts.size());
+}
