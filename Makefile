@@ -10,6 +10,9 @@
 #   make tidy      clang-tidy on the C++ that does without TensorFlow (minutes)
 #   make sanitize  the C++ that does without TensorFlow under clang's sanitizers, and a short fuzz
 #   make fuzz      libFuzzer on the engine's C API for FUZZ_SECONDS, half an hour
+#   make test-simgpu  the GPU kernels in TensorFlow's GPU wheel on a simulated GPU (570 MB to install)
+#   make conformance  our declarations of cuDNN and CUDA against real headers; with
+#                     CUDNN_FETCH=FOLDER also against pip's newest cuDNN (700 MB)
 #   make bazel-test  the Bazel build and its tests, with bazelisk or BAZEL=...
 #
 # Variables: PYTHON (the Python of the virtual environment), VENV (its folder), TENSORFLOW (a
@@ -21,6 +24,11 @@ TENSORFLOW ?= $(shell sed -n 's/^cpu = \["\(.*\)"\]$$/\1/p' pyproject.toml)
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 1800
 BAZEL ?= bazelisk
+# A virtual environment with TensorFlow's GPU wheel and none of NVIDIA's, and the simulated GPU.
+GPU_VENV ?= build/gpu-venv
+GPU_TENSORFLOW ?= tensorflow==2.21.0
+SIMGPU_SOURCE ?= ../shared/simgpu
+CUDNN_FETCH ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -28,7 +36,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .PHONY: demo test build engine build/cc_tests cc-test wheel lint tidy format sanitize fuzz \
-  bazel-test clean
+  test-simgpu conformance bazel-test clean
 .DEFAULT_GOAL := build
 
 $(BIN)/python:
@@ -86,6 +94,19 @@ sanitize: $(BIN)/python
 
 fuzz: $(BIN)/python
 	$(BIN)/python tools/sanitize.py fuzz $(FUZZ_SECONDS)
+
+$(GPU_VENV)/.ready:
+	$(PYTHON) -m venv $(GPU_VENV)
+	$(GPU_VENV)/bin/pip --disable-pip-version-check --quiet install "$(GPU_TENSORFLOW)"
+	@touch $@
+
+test-simgpu: build engine $(GPU_VENV)/.ready
+	SIMGPU_PYTHON=$(abspath $(GPU_VENV)/bin/python) SIMGPU_SOURCE=$(abspath $(SIMGPU_SOURCE)) \
+	  $(BIN)/python -m pytest tests/simgpu --dist loadfile $(PYTEST_ARGS)
+
+conformance: $(BIN)/python $(GPU_VENV)/.ready
+	$(BIN)/python tools/check_cudnn.py $(if $(CUDNN_FETCH),--fetch $(CUDNN_FETCH)) \
+	  $(GPU_VENV)/lib/python3*/site-packages
 
 bazel-test: $(VENV)/.ready
 	PYTHON_BIN_PATH=$(abspath $(BIN)/python) $(BAZEL) test //...
