@@ -102,7 +102,7 @@ $(GPU_VENV)/.ready:
 
 test-simgpu: build engine $(GPU_VENV)/.ready
 	SIMGPU_PYTHON=$(abspath $(GPU_VENV)/bin/python) SIMGPU_SOURCE=$(abspath $(SIMGPU_SOURCE)) \
-	  $(BIN)/python -m pytest tests/simgpu --dist loadfile $(PYTEST_ARGS)
+	  $(BIN)/python -m pytest tests/simgpu -n 2 --dist loadfile $(PYTEST_ARGS)
 
 conformance: $(BIN)/python $(GPU_VENV)/.ready
 	$(BIN)/python tools/check_cudnn.py $(if $(CUDNN_FETCH),--fetch $(CUDNN_FETCH)) \
