@@ -275,7 +275,8 @@ def test_loading_without_the_package_names_it(folder):
     np.save(folder / "x.npy", batch())
     output = run_ops.run_python(WITHOUT, str(folder))
     messages = json.loads(output.partition("MESSAGES")[2])
-    assert "tf_cudnn_rnn_ops" in messages["keras"]
+    assert "Could not locate class" in messages["keras"]
+    assert "tf_cudnn_rnn_ops>Cudnn" in messages["keras"]
     assert "No OpKernel was registered" in messages["exported"]
     assert "tf_cudnn_rnn_ops/CudnnRNN" in messages["exported"]
     assert messages["with it"] == "same predictions: True"
