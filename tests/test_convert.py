@@ -235,6 +235,23 @@ def test_training_goes_on():
     np.testing.assert_allclose(*losses, rtol=1e-5)
 
 
+def test_functions_of_the_user():
+    """A Lambda is copied; a loss that Keras does not know leaves the copy uncompiled."""
+
+    def loss(targets, outputs):
+        return keras.ops.mean((targets - outputs) ** 2)
+
+    x = keras.Input((6, 4))
+    functional = keras.Model(x, L.LSTM(2)(L.Lambda(lambda values: 2 * values)(x)))
+    sequential = keras.Sequential([keras.Input((6, 4)), L.Lambda(lambda v: -v), L.GRU(2)])
+    for model in (functional, sequential):
+        model.compile("sgd", loss)
+        with pytest.warns(UserWarning, match="is not compiled: "):
+            converted, report = convert_model(model)
+        assert model.compiled and not converted.compiled and len(report.converted) == 1
+        assert_same_predictions(model, converted, x_of())
+
+
 def test_layers_with_adapted_state():
     normalization = L.Normalization()
     normalization.adapt(x_of() * 3 + 1)

@@ -71,8 +71,8 @@ def convert_model(model, *, ignore_dropout=False):
         none any more. Predictions are the same; training is not.
 
     Returns:
-      The new model, compiled as the old one if that is compiled (with a fresh optimizer), and a
-      `Report`.
+      The new model, compiled as the old one if that is compiled and Keras can repeat it (with a
+      fresh optimizer; a warning if not), and a `Report`.
 
     Raises:
       ValueError: the model is a subclassed one, or is not built.
@@ -123,22 +123,26 @@ class _Copier:
             )
         if not model.built:
             raise ValueError(f"{model.name} is not built; call it once, or give it a keras.Input")
-        with warnings.catch_warnings():
-            # Keras settled jit_compile for the old layers and settles it again for the new ones.
-            warnings.filterwarnings("ignore", message="Model doesn't support `jit_compile=True`")
-            result = self._copy_model(model)
+        result = self._copy_model(model)
         for old, new in self._pending:
             new.set_weights(old.get_weights())
             if hasattr(new, "finalize_state"):
                 new.finalize_state()
+        if model.compiled:
+            _compile_like(result, model)
         return result
 
     def _copy_model(self, model):
         if isinstance(model, keras.Sequential):
             return self._copy_sequential(model)
-        return keras.models.clone_model(
-            model, clone_function=self._copy_layer, call_function=self._call_layer
-        )
+        # Keras compiles the clone of a compiled model, and fails where it cannot repeat that.
+        compiled, model.compiled = model.compiled, False
+        try:
+            return keras.models.clone_model(
+                model, clone_function=self._copy_layer, call_function=self._call_layer
+            )
+        finally:
+            model.compiled = compiled
 
     def _copy_sequential(self, model):
         given = model.inputs[0]
@@ -146,10 +150,7 @@ class _Copier:
         for layer in model.layers:
             new = self._copy_layer(layer)
             layers += self._stacks.get(id(new), [new])
-        copy = keras.Sequential(layers, name=model.name)
-        if model.compiled:
-            copy.compile_from_config(model.get_compile_config())
-        return copy
+        return keras.Sequential(layers, name=model.name)
 
     def _copy_layer(self, layer):
         self._path.append(layer.name)
@@ -175,6 +176,9 @@ class _Copier:
             new = self._copy_bidirectional(layer)
             if new is not None:
                 return new
+        if type(layer) is keras.layers.Lambda:
+            # The function is the one in hand, not something out of a file.
+            return keras.layers.Lambda.from_config(layer.get_config(), safe_mode=False)
         new = type(layer).from_config(layer.get_config())
         if layer.weights:
             self._pending.append((layer, new))
@@ -207,6 +211,18 @@ class _Copier:
         if stack is None:
             return layer(*args, **kwargs)
         return self.call(stack, *args, **kwargs)
+
+
+def _compile_like(copy, model):
+    with warnings.catch_warnings():
+        # Keras settled jit_compile for the old layers and settles it again for the new ones.
+        warnings.filterwarnings("ignore", message="Model doesn't support `jit_compile=True`")
+        try:
+            copy.compile_from_config(model.get_compile_config())
+            return
+        except (TypeError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+    warnings.warn(f"the copy of {model.name} is not compiled: {reason}", stacklevel=4)
 
 
 class _ToOurs(_Copier):
