@@ -6,12 +6,23 @@ import threading
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework import kernels
 
 import cases
 import checks
 import run_ops
 from checks import CPU, GPU, Comparison, forward_and_backward, on
 from tf_cudnn_rnn_ops import raw_ops
+
+COMPUTE_OPS = [
+    f"CudnnRNN{kind}{version}" for kind in ("", "Backprop") for version in ("", "V2", "V3")
+]
+CONVERSIONS = [
+    f"CudnnRNN{kind}{version}"
+    for kind in ("ParamsToCanonical", "CanonicalToParams")
+    for version in ("", "V2")
+]
+ALL_OPS = [*COMPUTE_OPS, "CudnnRNNParamsSize", *CONVERSIONS]
 
 # Rows of length 0 take another way on a GPU, which may sum in another order.
 ZERO_LENGTH_TOLERANCE = {"float64": 1e-14, "float32": 1e-6, "float16": 1e-3, "bfloat16": 8e-3}
@@ -183,6 +194,40 @@ def long_sequences():
     for name in run_ops.FORWARD_NAMES:
         comparison.add(name, getattr(actual, name).numpy(), getattr(expected, name).numpy())
     return comparison.report()
+
+
+def registrations():
+    """Of each op: the host-memory arguments of GPU kernels that go before TensorFlow's, or null."""
+    found = {}
+    for op in ALL_OPS:
+        registered = kernels.get_registered_kernels_for_op(op).kernel
+        ours = [k for k in registered if k.device_type == "GPU" and k.priority == 1]
+        found[op] = None
+        if ours:
+            (kernel,) = ours
+            types = {c.name: len(c.allowed_values.list.type) for c in kernel.constraint}
+            found[op] = [sorted(kernel.host_memory_arg), types]
+    return found
+
+
+def out_of_memory():
+    """What a call says that needs more memory than there is, and the next call's values."""
+    large = cases.Case("lstm", 1, "unidirectional", 400, 64, 64, 256)
+    inputs = large.make_inputs()
+    try:
+        with on(GPU):
+            run_ops.forward(large, inputs)
+        kind = "accepted"
+    except tf.errors.OpError as error:
+        kind = type(error).__name__
+    comparison = Comparison()
+    small = cases.Case("lstm", 2, "bidirectional", 4, 3, 5, 6)
+    inputs = small.make_inputs()
+    expected = forward_and_backward(small, inputs, CPU)
+    actual = forward_and_backward(small, inputs, GPU)
+    for name, value in expected.items():
+        comparison.add(name, actual[name], value)
+    return {**comparison.report(), "kind": kind}
 
 
 def two_gpus():

@@ -11,6 +11,9 @@
 // STRICT_CUDNN_LAYOUT=other   a weight space of another order with gaps: pseudo-layers backwards,
 //                             biases before matrices, each piece followed by one element of NaN
 //
+// STRICT_CUDNN_WRONG=yes     the first float of every output is wrong
+// STRICT_CUDNN_FAIL=FUNCTION:COUNT:STATUS   as strict_cudnn_fail below, from the start
+//
 // A test in the same process reaches the functions at the end through ctypes.
 #include <dlfcn.h>
 
@@ -60,8 +63,19 @@ struct Monitor {
   int64_t fail_after = 0;               // which of them fails, counted from 1; 0: none
   cudnnStatus_t fail_status = CUDNN_STATUS_SUCCESS;
 };
+Monitor* NewMonitor() {
+  Monitor* const monitor = new Monitor;
+  if (const char* fail = std::getenv("STRICT_CUDNN_FAIL")) {
+    const std::string text = fail;
+    const size_t first = text.find(':'), second = text.find(':', first + 1);
+    monitor->fail_name = text.substr(0, first);
+    monitor->fail_after = std::atoi(text.c_str() + first + 1);
+    monitor->fail_status = static_cast<cudnnStatus_t>(std::atoi(text.c_str() + second + 1));
+  }
+  return monitor;
+}
 Monitor& TheMonitor() {
-  static Monitor* const monitor = new Monitor;
+  static Monitor* const monitor = NewMonitor();
   return *monitor;
 }
 thread_local std::string last_error;
@@ -307,8 +321,13 @@ cudnnStatus_t Forward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwa
     weights = dense.data();
     weight_bytes = dense.size();
   }
-  return Engine().cudnnRNNForward(handle, rnn, mode, lengths, xd, x, yd, y, hd, hx, hy, cd, cx, cy,
-                                  weight_bytes, weights, work_bytes, work, reserve_bytes, reserve);
+  const cudnnStatus_t computed =
+      Engine().cudnnRNNForward(handle, rnn, mode, lengths, xd, x, yd, y, hd, hx, hy, cd, cx, cy,
+                               weight_bytes, weights, work_bytes, work, reserve_bytes, reserve);
+  if (computed == CUDNN_STATUS_SUCCESS && std::getenv("STRICT_CUDNN_WRONG")) {
+    static_cast<unsigned char*>(y)[3] ^= 0x40;  // the exponent's highest bit
+  }
+  return computed;
 }
 
 cudnnStatus_t BackwardData(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, const int32_t lengths[],

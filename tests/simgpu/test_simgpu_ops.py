@@ -43,6 +43,35 @@ def test_bad_input_is_refused_with_the_same_words(simgpu):
         assert on_gpu == on_cpu
 
 
+def test_registrations(simgpu, cpu_python):
+    """GPU kernels for all ops and types where TensorFlow was built with CUDA, else none."""
+    found = simgpu.run("checks_ops.registrations")
+    assert len(found) == 11
+    sizes = ["input_size", "num_layers", "num_units"]
+    for op, kernel in found.items():
+        host_memory, types = kernel
+        assert types.pop("T") == 4
+        if op == "CudnnRNNParamsSize":
+            assert host_memory == [*sizes, "params_size"]
+            assert types == {"S": 2}
+            continue
+        assert types == {}
+        if "Canonical" in op:
+            assert host_memory == sizes
+        else:
+            expected = {"V3": ["host_reserved", "sequence_lengths"], "V2": ["host_reserved"]}
+            assert host_memory == expected.get(op[-2:], [])
+    on_cpu = simgpu.run("checks_ops.registrations", python=cpu_python)
+    assert set(on_cpu) == set(found)
+    assert set(on_cpu.values()) == {None}
+
+
+def test_out_of_memory(simgpu):
+    report = simgpu.run("checks_ops.out_of_memory", SIMGPU_MEM_MB="48")
+    assert report["kind"] == "ResourceExhaustedError"
+    assert_equal(report, 7)
+
+
 def test_two_gpus(simgpu, two_gpus, strict_cudnn):
     """The strict cuDNN refuses calls outside the context that the stream belongs to."""
     report = simgpu.run("checks_ops.two_gpus", provider=strict_cudnn, SIMGPU_HOME=two_gpus)

@@ -34,7 +34,9 @@ def run(*arguments, **environment):
 
 
 def passed_and_failed(output):
-    return tuple(map(int, re.search(r"^(\d+) passed, (\d+) failed$", output, re.M).groups()))
+    return tuple(
+        map(int, re.search(r"^(\d+) passed, (\d+) failed$", output, re.MULTILINE).groups())
+    )
 
 
 def test_its_cases_are_those_of_the_table(program):
@@ -76,16 +78,40 @@ def test_on_the_simulated_gpu(program, strict_cudnn, tmp_path):
     assert all(row["forward"] > 0 and row["problem"] == "" for row in report["microseconds"])
 
 
-def test_a_difference_is_found(program, strict_cudnn):
-    """A cuDNN that fails is reported case by case, and by the exit status."""
-    status, output, _ = run(
-        *("--no-timing", "--filter", "L1-un-T5B3I4H7-none-float32"),
+def run_on_the_simulated_gpu(strict_cudnn, *arguments, **environment):
+    return run(
+        *("--no-timing", "--filter", "L1-un-T5B3I4H7-none-float32", *arguments),
         LD_LIBRARY_PATH=os.path.join(ROOT, "build", "simgpu"),
         SIMGPU_CUDNN_PROVIDER=strict_cudnn,
         STRICT_CUDNN_ENGINE=ENGINE,
-        STRICT_CUDNN_VERSION="8901",
+        **environment,
     )
+
+
+def test_a_failure_is_one_of_a_case(program, strict_cudnn):
+    status, output, _ = run_on_the_simulated_gpu(
+        strict_cudnn, STRICT_CUDNN_FAIL="cudnnRNNBackwardData_v8:2:5000"
+    )
+    assert status == 1
+    passed, failed = passed_and_failed(output)
+    assert passed > 0
+    assert failed == 1
+    assert re.search(
+        r"^FAILED \S+: cudnnRNNBackwardData_v8 failed .*injected fault", output, re.MULTILINE
+    )
+
+
+def test_a_difference_is_found(program, strict_cudnn):
+    status, output, _ = run_on_the_simulated_gpu(strict_cudnn, STRICT_CUDNN_WRONG="yes")
+    assert status == 1
+    assert passed_and_failed(output)[1] >= 1
+    assert re.search(r"^FAILED rnn_relu\S+: .*\boutput differs by", output, re.MULTILINE)
+
+
+def test_an_old_cudnn_is_refused(program, strict_cudnn):
+    status, output, error = run_on_the_simulated_gpu(strict_cudnn, STRICT_CUDNN_VERSION="8901")
     assert status == 2
+    assert "8.9.2 or later is needed" in error
     assert "passed" not in output
 
 
