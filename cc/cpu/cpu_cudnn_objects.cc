@@ -205,9 +205,9 @@ namespace {
 
 // The states within the caller's buffer, which need not be aligned.
 DropoutStates* AlignStates(void* buffer) {
-  const uintptr_t address = reinterpret_cast<uintptr_t>(buffer);
-  return reinterpret_cast<DropoutStates*>((address + alignof(DropoutStates) - 1) /
-                                          alignof(DropoutStates) * alignof(DropoutStates));
+  const uintptr_t past = reinterpret_cast<uintptr_t>(buffer) % alignof(DropoutStates);
+  const uintptr_t skipped = past == 0 ? 0 : alignof(DropoutStates) - past;
+  return reinterpret_cast<DropoutStates*>(static_cast<char*>(buffer) + skipped);
 }
 
 cudnnStatus_t CheckDropout(const char* function, cudnnDropoutDescriptor_t dropoutDesc,
