@@ -139,6 +139,14 @@ cudnnStatus_t CheckSpace(const char* function, const char* name, size_t got, siz
   return CUDNN_STATUS_SUCCESS;
 }
 
+// How a computation ends.
+cudnnStatus_t Finish(const char* function, const CallShape& shape) {
+  if (shape.parallel && shape.parallel->Cancelled()) {
+    return Refuse(CUDNN_STATUS_EXECUTION_FAILED, function, "cancelled");
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
 #define RETURN_IF_REFUSED(call)                          \
   do {                                                   \
     const cudnnStatus_t status_ = (call);                \
@@ -247,7 +255,7 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc
       }
       ForwardTensors tensors{x, y, hx, hy, cx, cy, weightSpace, yDesc->padding_fill};
       StagedForward<C>(shape, tensors, mask, workSpace, reserveSpace);
-      return CUDNN_STATUS_SUCCESS;
+      return Finish(function, shape);
     });
   });
 }
@@ -279,7 +287,7 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t
       RETURN_IF_REFUSED(CheckReserve(function, shape, reserveSpace));
       BackwardDataTensors tensors{y, dy, dx, hx, dhy, dhx, cx, dcy, dcx, weightSpace};
       StagedBackwardData<C>(shape, tensors, workSpace, reserveSpace);
-      return CUDNN_STATUS_SUCCESS;
+      return Finish(function, shape);
     });
   });
 }
@@ -306,7 +314,7 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
       if (addGrad == CUDNN_WGRAD_MODE_SET) std::memset(dweightSpace, 0, WeightBytes(*rnnDesc));
       BackwardWeightsTensors tensors{x, y, hx, dweightSpace};
       StagedBackwardWeights<C>(shape, tensors, workSpace, reserveSpace);
-      return CUDNN_STATUS_SUCCESS;
+      return Finish(function, shape);
     });
   });
 }

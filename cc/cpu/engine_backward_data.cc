@@ -141,6 +141,7 @@ class BackwardLayer {
     LoadFinalGradients(d, begin, end);
     const int steps = sequences.steps();
     for (int s = 0; s < steps; ++s) {
+      if (context_.parallel.Cancelled()) return;
       const int t = d == 0 ? steps - 1 - s : s;
       const int alive = sequences.AliveIn(t, begin, end);
       if (alive > 0) Step(d, t, begin, alive, scratch, team);
@@ -287,7 +288,7 @@ class BackwardLayer {
       int64_t step = N * task / tasks;
       const int64_t end = N * (task + 1) / tasks;
       int t = plan_.sequences.TimeOf(step);
-      while (step < end) {
+      while (step < end && !context_.parallel.Cancelled()) {
         const int64_t rows = std::min(kProductRows, end - step);
         for (int64_t m = 0; m < rows; ++m) {
           while (step + m >= plan_.sequences.offset(t + 1)) ++t;

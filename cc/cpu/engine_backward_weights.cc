@@ -60,6 +60,7 @@ class WeightSums {
   // Rows [begin, end) of the sum's matrix.
   void Add(const WeightSum<C>& sum, int64_t begin, int64_t end, const TaskScratch<C>& scratch) {
     for (int64_t step = 0; step < plan_.N(); step += kSteps) {
+      if (context_.parallel.Cancelled()) return;
       const int64_t steps = std::min(kSteps, plan_.N() - step);
       FindRows(sum, step, steps, scratch);
       int64_t column = 0;

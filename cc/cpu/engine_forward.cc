@@ -182,6 +182,7 @@ class ForwardLayer {
       InputProduct(d, begin, end, s, chunk_end, scratch, team);
       int64_t first = 0;
       for (; s < chunk_end; ++s) {
+        if (context_.parallel.Cancelled()) return;
         const int alive = sequences.AliveIn(Time(d, s), begin, end);
         if (alive > 0) Step(d, Time(d, s), begin, alive, first, scratch, team);
         first += alive;

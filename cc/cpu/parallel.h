@@ -17,6 +17,11 @@ class Parallel {
   // Calls task(0) … task(count − 1), each once, and returns when all have returned. The tasks must
   // be independent: they may run one after another on the caller's thread. Tasks do not throw.
   virtual void Run(int count, const std::function<void(int)>& task) const = 0;
+
+  // Whether nobody wants the results any more; once true, always true. The engine asks between time
+  // steps, from any thread, and then ends the call with CUDNN_STATUS_EXECUTION_FAILED; the contents
+  // of the outputs are unspecified.
+  virtual bool Cancelled() const { return false; }
 };
 
 }  // namespace tf_cudnn_rnn::cpu

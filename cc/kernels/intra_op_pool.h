@@ -19,7 +19,7 @@ namespace tf_cudnn_rnn {
 // the pool has begun, so it waits for running tasks only: a pool that is busy, or all of whose
 // threads wait for something themselves, costs speed and never a deadlock.
 template <typename Pool>
-class IntraOpPool final : public cpu::Parallel {
+class IntraOpPool : public cpu::Parallel {
  public:
   // `pool` is not owned; it has `num_threads` threads.
   IntraOpPool(Pool* pool, int num_threads) : pool_(pool), num_threads_(std::max(num_threads, 1)) {}

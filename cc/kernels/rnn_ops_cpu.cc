@@ -7,6 +7,7 @@
 #include "cc/kernels/intra_op_pool.h"
 #include "cc/kernels/rnn_ops_kernels.h"
 #include "cc/rnn/cudnn_status.h"
+#include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/lib/core/threadpool.h"
 
 namespace tf_cudnn_rnn {
@@ -59,18 +60,34 @@ class CpuDevice final : public HostDevice {
   std::vector<Tensor> scratch_;
 };
 
+// The intra-op threads of the op's device, for as long as the op is wanted.
+class IntraOpThreads final : public IntraOpPool<tensorflow::thread::ThreadPool> {
+ public:
+  explicit IntraOpThreads(OpKernelContext* ctx)
+      : IntraOpThreads(*ctx->device()->tensorflow_cpu_worker_threads(),
+                       ctx->cancellation_manager()) {}
+
+  bool Cancelled() const override {
+    return cancellation_manager_ != nullptr && cancellation_manager_->IsCancelled();
+  }
+
+ private:
+  IntraOpThreads(const tensorflow::DeviceBase::CpuWorkerThreads& threads,
+                 tensorflow::CancellationManager* cancellation_manager)
+      : IntraOpPool(threads.workers, threads.num_threads),
+        cancellation_manager_(cancellation_manager) {}
+
+  tensorflow::CancellationManager* const cancellation_manager_;
+};
+
 class CpuBackend {
  public:
-  explicit CpuBackend(OpKernelContext* ctx)
-      : ctx_(ctx),
-        threads_(*ctx->device()->tensorflow_cpu_worker_threads()),
-        pool_(threads_.workers, threads_.num_threads),
-        handle_(cpu::Api()) {}
+  explicit CpuBackend(OpKernelContext* ctx) : ctx_(ctx), threads_(ctx), handle_(cpu::Api()) {}
 
   // Handles of the engine are cheap and hold the pool of one call.
   Status Open() {
     cudnnStatus_t status = handle_.Create();
-    if (status == CUDNN_STATUS_SUCCESS) status = cpu::SetParallel(handle_.get(), &pool_);
+    if (status == CUDNN_STATUS_SUCCESS) status = cpu::SetParallel(handle_.get(), &threads_);
     if (status == CUDNN_STATUS_SUCCESS) status = cpu::SetReserveReadOnly(handle_.get(), true);
     if (status != CUDNN_STATUS_SUCCESS) {
       return CudnnError(cpu::Api(), status, "making a handle", "the CPU engine");
@@ -83,8 +100,7 @@ class CpuBackend {
 
  private:
   OpKernelContext* const ctx_;
-  const tensorflow::DeviceBase::CpuWorkerThreads& threads_;
-  IntraOpPool<tensorflow::thread::ThreadPool> pool_;
+  const IntraOpThreads threads_;
   Handle handle_;
   std::optional<CpuDevice> device_;
 };

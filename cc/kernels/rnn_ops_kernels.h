@@ -24,6 +24,7 @@
 #include "cc/rnn/rnn_config.h"
 #include "cc/rnn/rnn_plan.h"
 #include "cc/rnn/rnn_setup.h"
+#include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
 namespace tf_cudnn_rnn {
@@ -147,7 +148,12 @@ class Kernel final : public tensorflow::OpKernel {
     } else {
       Backend backend(ctx);
       TF_RETURN_IF_ERROR(ToTensorFlow(backend.Open()));
-      return body_.Run(ctx, backend.device());
+      const absl::Status status = body_.Run(ctx, backend.device());
+      if (!status.ok() && ctx->cancellation_manager() != nullptr &&
+          ctx->cancellation_manager()->IsCancelled()) {
+        return absl::CancelledError(Concatenate(name(), " was cancelled"));
+      }
+      return status;
     }
   }
 

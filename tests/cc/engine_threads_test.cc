@@ -1,6 +1,8 @@
 // Outputs, states and gradients are the same, bit for bit, whatever threads there are.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -239,6 +241,47 @@ TEST(EngineThreadsOnce, CallsInsideThePool) {
   const EngineResults expected = Train(c, nullptr, true);
   AllThreads().three.Run(
       6, [&](int) { EXPECT_EQ(expected.DifferenceFrom(Train(c, &AllThreads().three, true)), ""); });
+}
+
+// One thread that lets a call be asked `asks` times before it is cancelled.
+class CancelledAfter : public cpu::Parallel {
+ public:
+  explicit CancelledAfter(int asks) : asks_(asks) {}
+  int num_threads() const override { return 1; }
+  void Run(int count, const std::function<void(int)>& task) const override {
+    for (int i = 0; i < count; ++i) task(i);
+  }
+  bool Cancelled() const override { return asked_++ >= asks_; }
+  int asked() const { return asked_; }
+
+ private:
+  const int asks_;
+  mutable std::atomic<int> asked_{0};
+};
+
+// Wherever a call is, it ends within a time step of being cancelled, and the next one is right.
+TEST(EngineThreadsOnce, Cancelled) {
+  EngineCase c;
+  c.L = 2, c.D = 2, c.T = 300, c.B = 3, c.I = 4, c.H = 5;
+  const EngineResults expected = Train(c, nullptr, true);
+  for (int asks : {0, 1, 299, 300, 301, 700, 1199}) {
+    const CancelledAfter cancelled(asks);
+    EngineCall call(c, &cancelled, true);
+    EXPECT_EQ(call.Forward(), CUDNN_STATUS_EXECUTION_FAILED) << asks;
+    EXPECT_NE(LastError().find("cancelled"), std::string::npos) << LastError();
+    // Once for each layer and direction that remains, and at the end.
+    EXPECT_LE(cancelled.asked(), asks + 1 + 4) << asks;
+  }
+  for (int asks : {0, 1, 299, 300, 301, 700, 1199}) {
+    EngineCall call(c, nullptr, true);
+    EXPECT_EQ(call.Forward(), CUDNN_STATUS_SUCCESS);
+    const CancelledAfter cancelled(asks);
+    EXPECT_EQ(cpu::SetParallel(call.handle.get(), &cancelled), CUDNN_STATUS_SUCCESS);
+    EXPECT_EQ(call.BackwardData(), CUDNN_STATUS_EXECUTION_FAILED) << asks;
+    EXPECT_LE(cancelled.asked(), asks + 1 + 6) << asks;
+    EXPECT_EQ(call.BackwardWeights(), CUDNN_STATUS_EXECUTION_FAILED) << asks;
+  }
+  EXPECT_EQ(expected.DifferenceFrom(Train(c, nullptr, true)), "");
 }
 
 std::string NameOf(const testing::TestParamInfo<cudnnRNNMode_t>& info) {
