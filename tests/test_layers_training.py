@@ -82,7 +82,8 @@ def test_persistent_tapes_give_the_same_gradient_twice(training):
 
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "graph"])
-def test_jacobians(training, wrap):
+@pytest.mark.parametrize("pfor", [False, True])
+def test_jacobians(training, wrap, pfor):
     layer = layers.CudnnGRU(3, dtype="float64")
     x = tf.constant(data(rows=2, steps=3)[0], tf.float64)
     layer(x)
@@ -92,7 +93,7 @@ def test_jacobians(training, wrap):
         with tf.GradientTape(persistent=True) as tape:
             tape.watch(x)
             y = layer(x, training=training)
-        return tape.batch_jacobian(y, x, experimental_use_pfor=False)
+        return tape.batch_jacobian(y, x, experimental_use_pfor=pfor)
 
     actual = jacobian(x).numpy()
     for unit in range(3):
@@ -100,6 +101,27 @@ def test_jacobians(training, wrap):
             tape.watch(x)
             y = layer(x, training=True)[:, unit]
         np.testing.assert_allclose(actual[:, unit], tape.gradient(y, x), atol=1e-12)
+
+
+def test_vectorized_map():
+    layer = layers.CudnnLSTM(3)
+    x = tf.constant(data(rows=6)[0])
+    layer(x)
+    actual = tf.vectorized_map(layer, tf.reshape(x, [3, 2, 5, 3]))
+    np.testing.assert_allclose(tf.reshape(actual, [6, 3]), layer(x), atol=1e-6)
+
+
+def test_second_derivatives_are_refused_by_name():
+    layer = layers.CudnnLSTM(3)
+    x = tf.constant(data()[0])
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = layer(x)
+        gradient = inner.gradient(y, x)
+    with pytest.raises(LookupError, match="CudnnRNNBackpropV3"):
+        outer.gradient(gradient, x)
 
 
 def test_frozen_layers_pass_the_gradient_on():
