@@ -112,7 +112,10 @@ CallShape ShapeOf(const cudnnContext& handle, const cudnnRNNStruct& rnn,
   plan.stored_as_computed = rnn.type == CUDNN_DATA_FLOAT || rnn.type == CUDNN_DATA_DOUBLE;
   plan.reserve_read_only = handle.reserve_read_only;
   plan.dropout = shape.dropout > 0;
-  plan.threads = handle.parallel ? std::max(1, handle.parallel->num_threads()) : 1;
+  if (handle.parallel) {
+    plan.threads = std::max(1, handle.parallel->num_threads());
+    plan.least_task = handle.parallel->least_task();
+  }
   shape.parallel = handle.parallel;
   return shape;
 }

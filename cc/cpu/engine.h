@@ -12,6 +12,7 @@
 #define TF_CUDNN_RNN_OPS_CC_CPU_ENGINE_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "cc/cpu/arena.h"
@@ -39,6 +40,7 @@ struct Plan {
   bool reserve_read_only = false;
   bool dropout = false;  // between layers, in this call
   int threads = 1;
+  double least_task = 1;  // see Parallel
 
   int64_t B() const { return sequences.rows(); }
   int64_t N() const { return sequences.valid_steps(); }
@@ -60,14 +62,12 @@ struct Plan {
   double Work(int layer) const {
     return 2.0 * N() * dims.G * dims.H * (dims.input_width(layer) + dims.R);
   }
+  // Into how many tasks that many operations are worth dividing.
+  int TasksFor(double operations) const {
+    const double worth = operations / least_task;
+    return worth < 2 ? 1 : worth < threads ? static_cast<int>(worth) : threads;
+  }
 };
-
-// Into how many tasks `work` operations are worth dividing, at most `most`. A task of less than 2e5
-// operations (some microseconds) costs more to hand over than it saves.
-inline int TasksFor(double work, int most) {
-  const double worth = work / 2e5;
-  return worth < 2 ? 1 : worth < most ? static_cast<int>(worth) : most;
-}
 
 // What a training forward keeps for the backward calls. Packed by valid step; one entry of a vector
 // per pseudo-layer, or per layer for the outputs.
@@ -106,6 +106,12 @@ struct Context {
   const Kernels<C>& kernels;
   const Parallel& parallel;
   DropoutMask mask;
+
+  // The tasks 0 … count − 1; on the caller's thread if they do not have operations enough for two.
+  void Run(int count, double operations, const std::function<void(int)>& task) const {
+    if (plan.TasksFor(operations) > 1) return parallel.Run(count, task);
+    for (int i = 0; i < count; ++i) task(i);
+  }
 };
 
 template <class C>

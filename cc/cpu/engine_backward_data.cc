@@ -84,7 +84,7 @@ class BackwardLayer {
     const int D = plan_.dims.D, tasks = D * division_.shares, members = division_.members;
     std::vector<std::unique_ptr<Team>> teams(tasks);
     for (std::unique_ptr<Team>& team : teams) team.reset(new Team(members));
-    context_.parallel.Run(tasks * members, [&](int i) {
+    context_.Run(tasks * members, D * plan_.Work(layer_), [&](int i) {
       const int task = i / members, d = task % D, share = task / D;
       teams[task]->Work(i % members, [&] {
         RunRows(d, limits[share], limits[share + 1], scratch_[task], teams[task].get());
@@ -122,8 +122,9 @@ class BackwardLayer {
         projection_rows_[d * dims.R + j] = matrix(d, 2 * dims.G) + j * dims.H;
       }
     }
-    const int parts = TasksFor(8.0 * K * (width + dims.R), plan_.threads);
-    context_.parallel.Run(dims.D * parts, [&](int task) {
+    const double operations = 8.0 * K * (width + dims.R);
+    const int parts = plan_.TasksFor(operations);
+    context_.Run(dims.D * parts, dims.D * operations, [&](int task) {
       const int d = task % dims.D, part = task / dims.D;
       PackPart(pack_rows_ + 2 * d * K, part, parts, &recurrent_[d]);
       if (input_[d].count) PackPart(pack_rows_ + (2 * d + 1) * K, part, parts, &input_[d]);
@@ -279,9 +280,8 @@ class BackwardLayer {
     if (!din_) return;
     const int64_t width = plan_.dims.input_width(layer_);
     const int64_t N = plan_.N();
-    const int tasks =
-        TasksFor(2.0 * plan_.dims.D * N * plan_.dims.G * plan_.dims.H * std::max<int64_t>(1, width),
-                 plan_.threads);
+    const int tasks = plan_.TasksFor(2.0 * plan_.dims.D * N * plan_.dims.G * plan_.dims.H *
+                                     std::max<int64_t>(1, width));
     context_.parallel.Run(tasks, [&](int task) {
       const C** a = product_rows_ + task * kProductRows;
       C** c = product_results_ + task * kProductRows;

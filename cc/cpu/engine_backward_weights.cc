@@ -198,7 +198,7 @@ void BackwardWeights(const Context<C>& context, const BackwardWeightsData<C>& da
   C* dropped = plan.dropout ? work->Take<C>(plan.N(), width) : nullptr;
   double operations = 0;
   for (int l = 0; l < dims.L; ++l) operations += dims.D * plan.Work(l) / dims.L;
-  const int tasks = TasksFor(operations, plan.threads);
+  const int tasks = plan.TasksFor(operations);
   std::vector<TaskScratch<C>> scratch(tasks);
   for (TaskScratch<C>& task : scratch) task.Book(plan, context.kernels.vector_length, work);
   if (work->measuring()) return;

@@ -95,7 +95,7 @@ class ForwardLayer {
     const int D = plan_.dims.D, tasks = D * division_.shares, members = division_.members;
     std::vector<std::unique_ptr<Team>> teams(tasks);
     for (std::unique_ptr<Team>& team : teams) team.reset(new Team(members));
-    context_.parallel.Run(tasks * members, [&](int i) {
+    context_.Run(tasks * members, D * plan_.Work(layer_), [&](int i) {
       const int task = i / members, d = task % D, share = task / D;
       teams[task]->Work(i % members, [&] {
         RunRows(d, limits[share], limits[share + 1], scratch_[task], teams[task].get());
@@ -115,10 +115,10 @@ class ForwardLayer {
   void PackWeights() {
     const int G = plan_.dims.G, D = plan_.dims.D;
     // One task per direction and share of the panels.
-    const int parts = TasksFor(
-        plan_.dims.G * plan_.dims.H * 8.0 * (plan_.dims.input_width(layer_) + plan_.dims.R),
-        plan_.threads);
-    context_.parallel.Run(D * parts, [&](int task) {
+    const double operations =
+        plan_.dims.G * plan_.dims.H * 8.0 * (plan_.dims.input_width(layer_) + plan_.dims.R);
+    const int parts = plan_.TasksFor(operations);
+    context_.Run(D * parts, D * operations, [&](int task) {
       const int d = task % D, part = task / D;
       Direction<C>& direction = directions_[d];
       const C* inputs[4];

@@ -49,7 +49,7 @@ void Gradients<C>::Book(const Plan& plan, const Reserve<C>& reserve, Arena* work
 template <class C>
 Division Divide(const Plan& plan, int layer) {
   const RnnDims& dims = plan.dims;
-  const int threads = TasksFor(dims.D * plan.Work(layer), plan.threads) / dims.D;
+  const int threads = plan.TasksFor(dims.D * plan.Work(layer)) / dims.D;
   const int rows = static_cast<int>(std::max<int64_t>(1, plan.B()));
   if (threads < 2) return {};
   // Every share reads all recurrent weights in every step. Where those do not stay in the core's
@@ -92,7 +92,7 @@ template <class C>
 void DropSteps(const Context<C>& context, int layer, const C* from, C* to) {
   const Sequences& sequences = context.plan.sequences;
   const int64_t width = context.plan.output_width(), B = context.plan.B();
-  const int tasks = TasksFor(20.0 * context.plan.N() * width, context.plan.threads);
+  const int tasks = context.plan.TasksFor(20.0 * context.plan.N() * width);
   context.parallel.Run(tasks, [&](int task) {
     for (int t = task; t < sequences.steps(); t += tasks) {
       for (int rank = 0; rank < sequences.alive(t); ++rank) {

@@ -181,7 +181,7 @@ class Stage {
 
   template <class F>
   void Convert(int64_t n, F f) const {
-    const int tasks = TasksFor(4.0 * n, plan_.threads);
+    const int tasks = plan_.TasksFor(4.0 * n);
     ParallelOf(shape_).Run(tasks, [&](int task) {
       const int64_t begin = n * task / tasks;
       f(begin, n * (task + 1) / tasks - begin);
@@ -192,7 +192,7 @@ class Stage {
   template <class F>
   void ForEachStep(F f) const {
     const Sequences& sequences = plan_.sequences;
-    const int tasks = TasksFor(1000.0 * plan_.N(), plan_.threads);
+    const int tasks = plan_.TasksFor(1000.0 * plan_.N());
     ParallelOf(shape_).Run(tasks, [&](int task) {
       for (int t = task; t < sequences.steps(); t += tasks) {
         for (int rank = 0; rank < sequences.alive(t); ++rank) {

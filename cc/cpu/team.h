@@ -76,7 +76,7 @@ class Team {
 
   static void Pause(int spins) {
     // Where threads outnumber cores the one that is waited for must get its turn.
-    if (spins % 1024 == 1023) return std::this_thread::yield();
+    if (spins % 256 == 255) return std::this_thread::yield();
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)

@@ -1,11 +1,14 @@
 // The ops on a CPU: the engine of cc/cpu on TensorFlow's memory and threads.
+#include <algorithm>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "cc/cpu/cpu_cudnn.h"
 #include "cc/cudnn/descriptors.h"
 #include "cc/kernels/intra_op_pool.h"
 #include "cc/kernels/rnn_ops_kernels.h"
+#include "cc/ops/only_copy.h"
 #include "cc/rnn/cudnn_status.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/lib/core/threadpool.h"
@@ -74,8 +77,14 @@ class IntraOpThreads final : public IntraOpPool<tensorflow::thread::ThreadPool> 
  private:
   IntraOpThreads(const tensorflow::DeviceBase::CpuWorkerThreads& threads,
                  tensorflow::CancellationManager* cancellation_manager)
-      : IntraOpPool(threads.workers, threads.num_threads),
+      : IntraOpPool(threads.workers, std::min(threads.num_threads, Cores())),
         cancellation_manager_(cancellation_manager) {}
+
+  // More threads than cores would wait for each other in every time step.
+  static int Cores() {
+    static const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    return cores;
+  }
 
   tensorflow::CancellationManager* const cancellation_manager_;
 };
@@ -105,7 +114,13 @@ class CpuBackend {
   std::optional<CpuDevice> device_;
 };
 
-TF_CUDNN_RNN_REGISTER_KERNELS(DEVICE_CPU, CpuBackend, 0);
+bool Register() {
+  if (!IsOnlyCopy()) return false;
+  TF_CUDNN_RNN_REGISTER_KERNELS(DEVICE_CPU, CpuBackend, 0);
+  return true;
+}
+
+const bool registered [[maybe_unused]] = Register();
 
 }  // namespace
 }  // namespace tf_cudnn_rnn

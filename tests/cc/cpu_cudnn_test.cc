@@ -867,6 +867,7 @@ TEST(Memory, TasksAllocateNothing) {
   class Watch : public cpu::Parallel {
    public:
     int num_threads() const override { return 4; }
+    double least_task() const override { return 1e5; }
     void Run(int count, const std::function<void(int)>& task) const override {
       const int64_t before = allocations_until_failure;
       for (int i = 0; i < count; ++i) {

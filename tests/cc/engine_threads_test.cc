@@ -13,6 +13,16 @@
 namespace tf_cudnn_rnn {
 namespace {
 
+// So little that small calls are divided too.
+constexpr double kLeastTask = 1e5;
+
+template <class Pool>
+class EagerPool final : public IntraOpPool<Pool> {
+ public:
+  using IntraOpPool<Pool>::IntraOpPool;
+  double least_task() const override { return kLeastTask; }
+};
+
 // A pool whose threads never come.
 struct AbsentPool {
   void Schedule(const std::function<void()>&) {}
@@ -23,6 +33,7 @@ class Backwards : public cpu::Parallel {
  public:
   explicit Backwards(int threads) : threads_(threads) {}
   int num_threads() const override { return threads_; }
+  double least_task() const override { return kLeastTask; }
   void Run(int count, const std::function<void(int)>& task) const override {
     for (int i = count - 1; i >= 0; --i) task(i);
   }
@@ -36,9 +47,9 @@ class Backwards : public cpu::Parallel {
 struct Threads {
   AbsentPool absent_pool;
   ThreadPool pool_of_3{2}, pool_of_8{7};
-  const IntraOpPool<ThreadPool> one{&pool_of_3, 1}, two{&pool_of_3, 2}, three{&pool_of_3, 3},
+  const EagerPool<ThreadPool> one{&pool_of_3, 1}, two{&pool_of_3, 2}, three{&pool_of_3, 3},
       eight{&pool_of_8, 8};
-  const IntraOpPool<AbsentPool> alone_of_2{&absent_pool, 2}, alone_of_8{&absent_pool, 8};
+  const EagerPool<AbsentPool> alone_of_2{&absent_pool, 2}, alone_of_8{&absent_pool, 8};
   const Backwards backwards_2{2}, backwards_3{3}, backwards_8{8};
 
   std::map<std::string, const cpu::Parallel*> all() const {
@@ -103,7 +114,7 @@ const cudnnRNNMode_t kModes[] = {CUDNN_RNN_RELU, CUDNN_RNN_TANH, CUDNN_LSTM, CUD
 
 class EngineThreads : public testing::TestWithParam<cudnnRNNMode_t> {};
 
-// Large enough to be divided: a task takes at least 2e5 operations.
+// Large enough to be divided: a task has at least kLeastTask operations.
 TEST_P(EngineThreads, LayersAndDirections) {
   for (int L : {1, 2}) {
     for (int D : {1, 2}) {

@@ -75,6 +75,7 @@ class Serial : public cpu::Parallel {
  public:
   Serial(int threads, bool backwards) : threads_(threads), backwards_(backwards) {}
   int num_threads() const override { return threads_; }
+  double least_task() const override { return 1e3; }
   void Run(int count, const std::function<void(int)>& task) const override {
     for (int i = 0; i < count; ++i) task(backwards_ ? count - 1 - i : i);
   }
