@@ -5,6 +5,7 @@
 #   make build     the op library, in place
 #   make engine    build/libcudnn_rnn_cpu.so, the CPU engine under cuDNN's names
 #   make cc-test   the C++ tests alone (GoogleTest: install libgtest-dev or set GTEST_ROOT)
+#   make benchmark everything beside Keras, PyTorch, ONNX Runtime (half an hour; docs/performance.md)
 #   make wheel     dist/*.whl against the TensorFlow in .venv
 #   make lint      formatter, linters and house rules; make format mends what can be mended
 #   make tidy      clang-tidy on the C++ that does without TensorFlow (minutes)
@@ -22,6 +23,7 @@ PYTHON ?= python3
 VENV ?= .venv
 TENSORFLOW ?= $(shell sed -n 's/^cpu = \["\(.*\)"\]$$/\1/p' pyproject.toml)
 PYTEST_ARGS ?=
+BENCHMARK_ARGS ?=
 FUZZ_SECONDS ?= 1800
 BAZEL ?= bazelisk
 # A virtual environment with TensorFlow's GPU wheel and none of NVIDIA's, and the simulated GPU.
@@ -35,7 +37,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test build engine build/cc_tests cc-test wheel lint tidy format sanitize fuzz \
+.PHONY: demo test build engine build/cc_tests cc-test wheel benchmark lint tidy format sanitize fuzz \
   test-simgpu conformance bazel-test clean
 .DEFAULT_GOAL := build
 
@@ -70,6 +72,11 @@ test: build engine build/cc_tests
 
 demo: build
 	$(BIN)/python examples/japanese_vowels.py --output build/demo
+
+benchmark: build
+	$(BIN)/python tools/build_cc.py benchmark
+	$(PIP) install --no-build-isolation --editable '.[bench]'
+	$(BIN)/python -m benchmarks $(BENCHMARK_ARGS)
 
 wheel: $(VENV)/.ready
 	$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist .

@@ -18,10 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/machine.h"
 #include "benchmarks/thread_pool.h"
 #include "cc/cpu/convert.h"
 #include "cc/cpu/cpu_cudnn.h"
-#include "cc/cpu/kernels.h"
 #include "cc/kernels/intra_op_pool.h"
 
 namespace tf_cudnn_rnn {
@@ -200,39 +200,15 @@ int RunRnn(const Options& options, const cpu::Parallel& parallel) {
   return 0;
 }
 
-// The peak is what the engine's own product reaches when everything lies in L1: 12 sums per vector
-// of a panel.
 int RunPeak(const Options& options, const cpu::Parallel& parallel) {
-  const cpu::Kernels<float>& kernels = cpu::BestKernels<float>();
-  constexpr int kDepth = 64, kRows = 12;
-  const int repeats = 20000;
-  const auto seconds = Median(options.Int("repeats", 7), [&] {
-    parallel.Run(parallel.num_threads(), [&](int) {
-      std::vector<float> panel(4 * 16 * kDepth + 16, 0.5f), a(kRows * kDepth, 0.25f), c(kRows * 64);
-      const float* a_rows[kRows];
-      float* c_rows[kRows];
-      for (int m = 0; m < kRows; ++m) {
-        a_rows[m] = &a[m * kDepth];
-        c_rows[m] = &c[m * 64];
-      }
-      cpu::Panels<float> panels;
-      panels.data =
-          reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(panel.data()) + 63) / 64 * 64);
-      panels.K = kDepth;
-      panels.vectors = 4;
-      panels.width = 4 * kernels.vector_length;
-      panels.count = 1;
-      cpu::ProductArguments<float> args;
-      args.rows = kRows;
-      args.a = a_rows;
-      args.k_end = kDepth;
-      args.panels = &panels;
-      args.panel_end = 1;
-      args.c = c_rows;
-      for (int i = 0; i < repeats; ++i) kernels.product(args);
+  constexpr int64_t kRepeats = 2000000;
+  double operations = 0;
+  const double seconds = Median(options.Int("repeats", 7), [&] {
+    parallel.Run(parallel.num_threads(), [&](int thread) {
+      const double done = MultiplyAdd(cpu::InstructionSet(), kRepeats);
+      if (thread == 0) operations = done;
     });
   });
-  const double operations = 2.0 * kRows * kDepth * 4 * kernels.vector_length * repeats;
   std::printf("{\"peak_gflops\": %.3f, \"threads\": %d}\n",
               operations * parallel.num_threads() / seconds / 1e9, parallel.num_threads());
   return 0;
@@ -241,24 +217,21 @@ int RunPeak(const Options& options, const cpu::Parallel& parallel) {
 int RunBandwidth(const Options& options, const cpu::Parallel& parallel) {
   const int64_t bytes = std::max(4096, options.Int("bandwidth", 1 << 22));
   const int threads = parallel.num_threads();
-  const int64_t words = bytes / 8 / threads / 8 * 8;
+  const int64_t share = std::max<int64_t>(1024, bytes / threads / 1024 * 1024);
   const int passes = static_cast<int>(std::max<int64_t>(1, (int64_t{1} << 29) / bytes));
-  std::vector<std::vector<uint64_t>> data(threads, std::vector<uint64_t>(words, 1));
-  volatile uint64_t sink = 0;
+  std::vector<std::vector<float>> data(threads, std::vector<float>(share / 4 + 16, 1.0f));
+  std::vector<float> sinks(threads);
   const double seconds = Median(options.Int("repeats", 7), [&] {
     parallel.Run(threads, [&](int thread) {
-      uint64_t sums[8] = {};
+      const uintptr_t begin = reinterpret_cast<uintptr_t>(data[thread].data());
+      const auto* aligned = data[thread].data() + ((begin + 63) / 64 * 64 - begin) / sizeof(float);
       for (int pass = 0; pass < passes; ++pass) {
-        for (int64_t i = 0; i < words; i += 8) {
-          for (int j = 0; j < 8; ++j) sums[j] += data[thread][i + j];
-        }
-        asm volatile("" ::: "memory");
+        sinks[thread] += Read(cpu::InstructionSet(), aligned, share);
       }
-      for (uint64_t sum : sums) sink = sink + sum;
     });
   });
   std::printf("{\"gbytes_per_second\": %.3f, \"bytes\": %lld, \"threads\": %d}\n",
-              8.0 * words * threads * passes / seconds / 1e9, static_cast<long long>(bytes),
+              1.0 * share * threads * passes / seconds / 1e9, static_cast<long long>(bytes),
               threads);
   return 0;
 }

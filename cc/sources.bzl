@@ -47,6 +47,12 @@ CPU_KERNEL_SOURCES = {
     },
 }
 
+# The program that times the engine alone.
+BENCHMARK_SOURCES = [
+    "benchmarks/engine_benchmark.cc",
+    "benchmarks/machine.cc",
+]
+
 # cuDNN's names for the engine: only in the stand-alone libcudnn_rnn_cpu.so.
 CPU_EXPORT_SOURCES = ["cc/cpu/cudnn_exports.cc"]
 
@@ -72,6 +78,7 @@ RNN_SOURCES = [
 OPS_SOURCES = [
     "cc/ops/compute_shape_fns.cc",
     "cc/ops/cudnn_rnn_ops.cc",
+    "cc/ops/only_copy.cc",
     "cc/ops/params_shape_fns.cc",
     "cc/ops/shape_checks.cc",
 ]

@@ -4,6 +4,7 @@
     python tools/build_cc.py ops      tf_cudnn_rnn_ops/_ops.so and build_info.json beside it
     python tools/build_cc.py engine   build/libcudnn_rnn_cpu.so
     python tools/build_cc.py tests    build/cc_tests/*, where GoogleTest is found
+    python tools/build_cc.py benchmark  build/engine_benchmark
     python tools/build_cc.py tidy     clang-tidy on the layers that do without TensorFlow
 
 setup.py and the Makefile come here. Only what changed is compiled again: an object is stale when
@@ -323,11 +324,21 @@ def build_tests():
             )
 
 
+def build_benchmark():
+    """Builds the program that times the engine alone."""
+    with build_lock():
+        builder = Builder()
+        flags = [builder.sources["CXX_STANDARD"], *builder.sources["CPU_COPTS"]]
+        units = [(source, flags) for source in builder.sources["BENCHMARK_SOURCES"]]
+        objects = builder.compile(units + builder.engine_units())
+        builder.link(objects, BUILD_DIR / "engine_benchmark", ["-pthread", "-ldl"])
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["ops", "engine", "tests", "tidy"])
+    parser.add_argument("what", choices=["ops", "engine", "tests", "benchmark", "tidy"])
     parser.add_argument("--output", help="where the library goes (ops, engine)")
     arguments = parser.parse_args()
     try:
@@ -337,6 +348,8 @@ def main():
             build_engine(arguments.output or BUILD_DIR / "libcudnn_rnn_cpu.so")
         elif arguments.what == "tests":
             build_tests()
+        elif arguments.what == "benchmark":
+            build_benchmark()
         else:
             builder = Builder()
             builder.tidy(builder.rnn_units() + builder.engine_units())
