@@ -440,7 +440,6 @@ def test_datasets_and_callbacks(tmp_path):
 
 
 def test_tensorboard(tmp_path):
-    pytest.importorskip("tensorboard")
     x, y = data()
     model = model_of(layers.CudnnLSTM(4, 2, "bidirectional", name="rnn"))
     callback = keras.callbacks.TensorBoard(tmp_path, histogram_freq=1)
