@@ -7,6 +7,7 @@
 #include "cc/cudnn/cuda_driver.h"
 #include "cc/cudnn/cudnn_library.h"
 #include "cc/kernels/rnn_ops_kernels.h"
+#include "cc/ops/only_copy.h"
 #include "cc/rnn/cuda_device.h"
 #include "cc/rnn/handle_pool.h"
 #include "tensorflow/core/framework/device_base.h"
@@ -111,6 +112,7 @@ class GpuBackend {
 
 bool Register() {
   if (!tensorflow::IsGoogleCudaEnabled() || tensorflow::IsBuiltWithROCm()) return false;
+  if (!IsOnlyCopy()) return false;
   // TensorFlow has kernels of the same names; a higher priority goes before them.
   TF_CUDNN_RNN_REGISTER_KERNELS(DEVICE_GPU, GpuBackend, 1);
   return true;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cc/ops/only_copy.h"
 #include "cc/ops/shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def.pb.h"
@@ -125,6 +126,7 @@ std::vector<OpDefBuilder> Definitions() {
 // TensorFlow's loader is in charge. A definition that differs keeps its own shape function: ours
 // would read inputs that it may not have.
 bool Install() {
+  if (!IsOnlyCopy()) return false;
   OpRegistry* const registry = OpRegistry::Global();
   for (const OpDefBuilder& definition : Definitions()) {
     OpRegistrationData ours;
