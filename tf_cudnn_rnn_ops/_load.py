@@ -8,6 +8,7 @@ build recorded in build_info.json is compared before anything is loaded.
 import functools
 import json
 import os
+import struct
 
 try:
     import tensorflow as tf
@@ -51,14 +52,36 @@ def load():
             f"{_build_command()}\n"
             f'or install the other TensorFlow: pip install "tensorflow=={_minor(built_for)}.*"'
         )
+    if _is_truncated(path):
+        raise ImportError(
+            f"tf_cudnn_rnn_ops: the op library {path} is shorter than it was built, as by a full "
+            f"disk. Build it again with\n{_build_command()}"
+        )
     try:
         tf.load_op_library(path)
+    except tf.errors.FailedPreconditionError as error:
+        raise ImportError(f"tf_cudnn_rnn_ops: {error.message}") from error
     except tf.errors.OpError as error:
         raise ImportError(
             f"tf_cudnn_rnn_ops {info['version']}, built for TensorFlow {built_for}, cannot be "
             f"loaded into TensorFlow {tf.__version__}: {error.message}\n"
             f"Building it again may help:\n{_build_command()}"
         ) from error
+
+
+def _is_truncated(path):
+    """Whether the end of a library is missing, which would end the process while it is loaded.
+
+    An ELF file ends with the table of its sections; its header tells where. What is no such file
+    is left to the dynamic linker, which says so.
+    """
+    with open(path, "rb") as file:
+        header = file.read(64)
+    if len(header) < 64 or header[:4] != b"\x7fELF":
+        return False
+    (table,) = struct.unpack_from("<Q", header, 0x28)
+    entry_size, entries = struct.unpack_from("<HH", header, 0x3A)
+    return os.path.getsize(path) < table + entry_size * entries
 
 
 def _minor(version):
