@@ -1,8 +1,8 @@
 """The ops on the simulated GPU against the ops on the CPU."""
 
+import concurrent.futures
 import ctypes
 import os
-import threading
 
 import numpy as np
 import tensorflow as tf
@@ -168,11 +168,9 @@ def one_node_in_two_threads():
             for _ in range(20):
                 found.append(session.run(fetches))
 
-        threads = [threading.Thread(target=run) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            for done in [pool.submit(run) for _ in range(4)]:
+                done.result()
     for values in found:
         for name, value in zip(names, values, strict=True):
             comparison.add(name, value, expected[name], 1e-6)
@@ -249,11 +247,9 @@ def two_gpus():
     for case in rows:
         for gpu in gpus:
             run(gpu, [case])
-    threads = [threading.Thread(target=run, args=(gpu, rows)) for gpu in gpus * 2]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(run, gpu, rows) for gpu in gpus * 2]:
+            done.result()
     contexts = ctypes.CDLL(os.environ["SIMGPU_CUDNN_PROVIDER"]).strict_cudnn_contexts()
     return {**comparison.report(), "gpus": gpus, "contexts": contexts}
 

@@ -8,6 +8,8 @@ executes: a process that aborts fails one test.
 
 import contextlib
 import fcntl
+import glob
+import hashlib
 import json
 import os
 import subprocess
@@ -92,12 +94,24 @@ def _build(python, source):
             os.path.join(HERE, "strict_cudnn.cc"),
             os.path.join(ROOT, "cc", "cudnn", "cudnn_library.cc"),
         ]
-        newest = max(os.path.getmtime(path) for path in sources)
-        if not os.path.exists(STRICT) or os.path.getmtime(STRICT) < newest:
-            flags = ["-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", f"-I{ROOT}"]
-            flags += ["-shared", "-Wl,-Bsymbolic"]
-            command = [os.environ.get("CXX", "g++"), *flags, *sources, "-ldl"]
+        flags = ["-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", f"-I{ROOT}"]
+        flags += ["-shared", "-Wl,-Bsymbolic"]
+        command = [os.environ.get("CXX", "g++"), *flags, *sources, "-ldl"]
+        made_of = _digest(sources + glob.glob(os.path.join(ROOT, "cc", "cudnn", "*.[hi]*")))
+        record = STRICT + ".made_of"
+        if not os.path.exists(record) or _read(record) != made_of:
             subprocess.run([*command, "-o", STRICT], check=True)
+            with open(record, "w") as file:
+                file.write(made_of)
+
+
+def _read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def _digest(paths):
+    return hashlib.sha256("".join(map(_read, sorted(paths))).encode()).hexdigest()
 
 
 @pytest.fixture(scope="session")
