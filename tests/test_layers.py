@@ -298,10 +298,14 @@ REFUSED = [
     ({"units": 3, "dropout": 1.0}, "dropout must be at least 0 and less than 1, got 1.0"),
     ({"units": 3, "dropout": float("nan")}, "dropout must be at least 0 and less than 1, got nan"),
     ({"units": 3, "dropout": -0.1}, "dropout must be at least 0"),
+    ({"units": 3, "dropout": None}, "dropout must be at least 0 and less than 1, got None"),
+    ({"units": 3, "dropout": "0.1"}, "dropout must be at least 0 and less than 1, got '0.1'"),
     ({"units": 3, "seed": 2**63}, "seed must be None or an integer of 64 bits"),
     ({"units": 3, "seed": 1.5}, "seed must be None or an integer of 64 bits"),
     ({"units": 3, "num_proj": 4}, "num_proj must be None or 0 to units=3, got 4"),
     ({"units": 3, "num_proj": -1}, "num_proj must be None or 0 to units=3, got -1"),
+    ({"units": 3, "num_proj": True}, "num_proj must be None or 0 to units=3, got True"),
+    ({"units": 3, "dtype": "int32"}, "dtype must be one of float16, bfloat16, .*got 'int32'"),
     ({"units": 3, "nonsense": 1}, "nonsense"),
 ]
 
@@ -329,6 +333,33 @@ def test_refused_inputs():
     for options in ({"units": 3}, {"units": 4, "num_proj": 2}):
         with pytest.raises(ValueError, match="input_mode='skip_input' requires inputs of width"):
             layers.CudnnLSTM(input_mode="skip_input", **options).build((None, None, 4))
+
+
+NO_NUMBERS = [
+    (np.zeros((1, 2, 4), np.complex64), "inputs must be real numbers, got complex64"),
+    (np.full((1, 2, 4), "a"), "inputs must be real numbers, got string"),
+    (tf.sparse.from_dense(np.ones((1, 2, 4))), "inputs must be a dense tensor, got SparseTensor"),
+    (
+        tf.ragged.constant([[["a"] * 4]], ragged_rank=1),
+        "inputs must be real numbers, got string",
+    ),
+]
+
+
+@pytest.mark.parametrize("inputs,message", NO_NUMBERS, ids=[message for _, message in NO_NUMBERS])
+def test_inputs_that_are_no_numbers(inputs, message):
+    layer = layers.CudnnGRU(3)
+    layer.build((None, None, 4))
+    with pytest.raises(TypeError, match=message):
+        layer(inputs)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "bool", "float16", "float64"])
+def test_inputs_are_cast(dtype):
+    layer = layers.CudnnGRU(3)
+    x = np.arange(24).reshape(2, 3, 4) % 3
+    expected = layer(x.astype(dtype).astype(np.float32))
+    np.testing.assert_array_equal(layer(x.astype(dtype)), expected)
 
 
 # Shapes.

@@ -125,6 +125,11 @@ WRONG_MASKS = [
     (np.ones((4, 5, 1), bool), ValueError, r"mask must be \[batch, time\]"),
     (np.ones((4, 5), np.int32), TypeError, "mask must be boolean, got int32"),
     (np.ones((4, 5), np.float32), TypeError, "mask must be boolean, got float32"),
+    (
+        tf.ragged.constant([[True], [True], [], [True]]),
+        TypeError,
+        "mask must be a dense tensor, got RaggedTensor",
+    ),
 ]
 
 

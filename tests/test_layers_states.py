@@ -86,6 +86,12 @@ def test_wrong_initial_states(shapes, message):
         layer(x_of(), initial_state=[np.zeros(shape, np.float32) for shape in shapes])
 
 
+@pytest.mark.parametrize("state", [None, tf.RaggedTensor.from_row_lengths([[1.0] * 4], [1, 0, 0])])
+def test_initial_states_that_are_no_tensors(state):
+    with pytest.raises(TypeError, match=r"initial_state\[1\] must be a dense tensor, got "):
+        layers.CudnnLSTM(4)(x_of(), initial_state=[np.zeros((3, 4), np.float32), state])
+
+
 def test_a_wrong_batch_size_that_shows_only_at_run_time():
     layer = layers.CudnnGRU(4)
     layer.build((None, None, 2))

@@ -1,8 +1,7 @@
 """Whole Keras models to the layers of this package and back to Keras' own.
 
-    converted, report = convert_model(model)     # LSTM, GRU, SimpleRNN, Bidirectional become ours
-    stock = to_stock_model(converted)            # and back, for converters that know no custom
-    layer
+    converted, report = convert_model(model)  # LSTM, GRU, SimpleRNN, Bidirectional become ours
+    stock = to_stock_model(converted)  # and back, for converters that know no custom layer
 
 Both return a copy with the weights carried over and leave the given model as it is.
 """

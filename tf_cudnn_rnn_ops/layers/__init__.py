@@ -1,10 +1,9 @@
 """Keras 3 layers over the CudnnRNN ops: CudnnLSTM, CudnnGRU, CudnnRNNTanh, CudnnRNNRelu.
 
 Each layer is a stack of `num_layers` recurrent layers, in one direction or in both, run by one op.
-Its
-variables are the canonical weights: for each layer and direction an input `kernel` [G*H, W_in], a
-`recurrent_kernel` [G*H, R], a `bias` [2, G*H] and, for a projecting LSTM, a `projection_kernel` [R,
-H]. docs/keras.md shows the layers in use.
+Its variables are the canonical weights: for each layer and direction an input `kernel` [G*H, W_in],
+a `recurrent_kernel` [G*H, R], a `bias` [2, G*H] and, for a projecting LSTM, a `projection_kernel`
+[R, H]. docs/keras.md shows the layers in use.
 """
 
 import keras

@@ -10,10 +10,11 @@ import tensorflow as tf
 from . import forward, pseudo_layers, variables, xla
 from .inputs import read as read_sequences
 from .inputs import reverse, valid_steps
-from .states import StateVariables, join, take_apart
+from .states import StateVariables, join, take_apart, zeros
 from .states import read as read_states
 
 _DIRECTIONS = ("unidirectional", "bidirectional")
+_DTYPES = ("float16", "bfloat16", "float32", "float64")
 _INPUT_MODES = ("linear_input", "skip_input", "auto_select")
 
 
@@ -115,11 +116,12 @@ class CudnnRNNBase(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        _one_of("dtype", self.compute_dtype, _DTYPES)
         self.units = _positive("units", units)
         self.num_layers = _positive("num_layers", num_layers)
         self.direction = _one_of("direction", direction, _DIRECTIONS)
         self.input_mode = _one_of("input_mode", input_mode, _INPUT_MODES)
-        if not 0.0 <= dropout < 1.0:
+        if not (isinstance(dropout, numbers.Real) and 0.0 <= dropout < 1.0):
             raise ValueError(f"dropout must be at least 0 and less than 1, got {dropout!r}")
         self.dropout = float(dropout)
         if self.dropout > 0 and self.num_layers == 1:
@@ -233,8 +235,7 @@ class CudnnRNNBase(keras.layers.Layer):
         if self.go_backwards:
             x = reverse(x, sequences, time_major=self.time_major)
         lstm, batch_axis = self.rnn_mode == "lstm", self._batch_axis
-        initial = self._initial_state(x, initial_state)
-        h, c = join(initial, lstm=lstm, batch_axis=batch_axis)
+        h, c = self._initial_state(x, initial_state)
         outputs = self._run(x, h, c, sequences.lengths, bool(training))
         final = take_apart(*outputs[1:], lstm=lstm, batch_axis=batch_axis)
         if self._states is not None:
@@ -250,23 +251,30 @@ class CudnnRNNBase(keras.layers.Layer):
         return (result, *final) if self.return_state else result
 
     def _initial_state(self, x, initial_state):
+        """input_h and input_c of the op."""
         batch = x.shape[self._batch_axis]
+        lstm, batch_axis = self.rnn_mode == "lstm", self._batch_axis
         if initial_state is not None:
-            return read_states(
+            states = read_states(
                 initial_state,
                 self.state_size,
                 batch=batch,
                 dtype=self.compute_dtype,
                 layer=self.name,
             )
-        if self._states is None:
-            return self.get_initial_state(tf.shape(x)[self._batch_axis] if batch is None else batch)
-        if batch is not None and batch != self._states.batch:
+        elif self._states is None:
+            batch = tf.shape(x)[batch_axis] if batch is None else batch
+            return zeros(
+                self.state_size, batch, self.compute_dtype, lstm=lstm, batch_axis=batch_axis
+            )
+        elif batch is not None and batch != self._states.batch:
             raise ValueError(
                 f"{self.name}: a stateful layer built for batches of {self._states.batch} rows "
                 f"was called with {batch}"
             )
-        return [tf.convert_to_tensor(variable) for variable in self._states.values]
+        else:
+            states = [tf.convert_to_tensor(variable) for variable in self._states.values]
+        return join(states, lstm=lstm, batch_axis=batch_axis)
 
     def _run(self, x, h, c, lengths, training):
         weights, biases = pseudo_layers.canonical_lists(self)

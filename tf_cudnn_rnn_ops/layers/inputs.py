@@ -38,7 +38,8 @@ def read(inputs, sequence_lengths, mask, *, time_major, dtype, layer):
       layer: the layer's name, for messages.
 
     Raises:
-      TypeError: lengths that are no integers, or a mask that is not boolean.
+      TypeError: inputs that are no real numbers, lengths that are no integers, a mask that is not
+        boolean, or what is no dense tensor.
       ValueError: shapes that do not fit, or more than one of ragged inputs, lengths and mask.
       tf.errors.InvalidArgumentError: a mask that is not right-padded (when the op runs, in a
       graph).
@@ -54,12 +55,11 @@ def read(inputs, sequence_lengths, mask, *, time_major, dtype, layer):
     if sequence_lengths is not None and mask is not None and mask is not attached:
         raise ValueError(f"{layer}: give sequence_lengths or mask, not both")
 
-    values = tf.cast(inputs, dtype)
+    values = _read_values(inputs, dtype, layer)
     batch_axis, time_axis = (1, 0) if time_major else (0, 1)
-    shape = tf.shape(values)
-    steps = shape[time_axis]
     if sequence_lengths is not None:
         lengths = _read_lengths(sequence_lengths, values.shape[batch_axis], layer)
+        steps = _size(values, time_axis)
         mask = valid_steps(lengths, steps, time_major) if attached is None else None
         return Sequences(values, lengths, True, mask, False)
     if mask is None:
@@ -69,8 +69,14 @@ def read(inputs, sequence_lengths, mask, *, time_major, dtype, layer):
     if mask is not None:
         lengths = _lengths_of_mask(mask, values, time_axis=time_axis, layer=layer)
         return Sequences(values, lengths, True, None, False)
-    lengths = tf.fill([shape[batch_axis]], steps)
+    lengths = tf.fill([_size(values, batch_axis)], _size(values, time_axis))
     return Sequences(values, lengths, False, None, False)
+
+
+def _size(values, axis):
+    """One dimension, an int32 tensor; a constant where it is known."""
+    size = values.shape[axis]
+    return tf.shape(values)[axis] if size is None else tf.constant(size)
 
 
 def valid_steps(lengths, steps, time_major):
@@ -87,6 +93,23 @@ def reverse(values, sequences, *, time_major):
     return tf.reverse_sequence(values, sequences.lengths, seq_axis=time_axis, batch_axis=batch_axis)
 
 
+def to_dense(value, argument, layer):
+    """`value` as a tensor. Raises TypeError where it is none, for instance ragged or None."""
+    try:
+        return tf.convert_to_tensor(value)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{layer}: {argument} must be a dense tensor, got {type(value).__name__}"
+        ) from None
+
+
+def _read_values(inputs, dtype, layer):
+    values = inputs if isinstance(inputs, tf.RaggedTensor) else to_dense(inputs, "inputs", layer)
+    if not (values.dtype.is_floating or values.dtype.is_integer or values.dtype.is_bool):
+        raise TypeError(f"{layer}: inputs must be real numbers, got {values.dtype.name}")
+    return tf.cast(values, dtype)
+
+
 def _from_ragged(inputs, *, time_major, dtype, layer):
     if time_major:
         raise ValueError(
@@ -98,11 +121,12 @@ def _from_ragged(inputs, *, time_major, dtype, layer):
             f"got shape {inputs.shape} with {inputs.ragged_rank}"
         )
     lengths = tf.cast(inputs.row_lengths(), tf.int32)
-    return Sequences(tf.cast(inputs.to_tensor(), dtype), lengths, True, None, True)
+    values = _read_values(inputs, dtype, layer).to_tensor()
+    return Sequences(values, lengths, True, None, True)
 
 
 def _read_lengths(sequence_lengths, batch, layer):
-    lengths = tf.convert_to_tensor(sequence_lengths)
+    lengths = to_dense(sequence_lengths, "sequence_lengths", layer)
     if lengths.shape.rank == 1 and lengths.shape[0] == 0:
         lengths = tf.cast(lengths, tf.int32)  # an empty Python list becomes float32
     if not lengths.dtype.is_integer:
@@ -130,7 +154,7 @@ def _read_lengths(sequence_lengths, batch, layer):
 
 def _lengths_of_mask(mask, values, *, time_axis, layer):
     """[B] int32: how many steps of each row count, where the mask is checked to be right-padded."""
-    mask = tf.convert_to_tensor(mask)
+    mask = to_dense(mask, "mask", layer)
     if mask.dtype != tf.bool:
         raise TypeError(f"{layer}: mask must be boolean, got {mask.dtype.name}")
     names = "[time, batch]" if time_axis == 0 else "[batch, time]"

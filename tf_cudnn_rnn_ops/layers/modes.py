@@ -43,7 +43,9 @@ class CudnnLSTM(CudnnRNNBase):
     ):
         super().__init__(units, num_layers, direction, **kwargs)
         if num_proj is not None and not (
-            isinstance(num_proj, numbers.Integral) and 0 <= num_proj <= self.units
+            isinstance(num_proj, numbers.Integral)
+            and not isinstance(num_proj, bool)
+            and 0 <= num_proj <= self.units
         ):
             raise ValueError(f"num_proj must be None or 0 to units={self.units}, got {num_proj!r}")
         self.num_proj = None if num_proj is None else int(num_proj)

@@ -9,13 +9,14 @@ of keras.layers.Bidirectional (forward h, c, backward h, c).
 import keras
 import tensorflow as tf
 
+from .inputs import to_dense
+
 
 class StateVariables(tf.Module):
     """The variables of a stateful layer.
 
     They are no weights of the layer (as in keras.layers.RNN), because their batch size is that of
-    one
-    run: a model with another batch size must be able to load the same checkpoint.
+    one run: a model with another batch size must be able to load the same checkpoint.
     """
 
     def __init__(self, sizes, batch, dtype):
@@ -44,18 +45,33 @@ def read(initial_state, sizes, *, batch, dtype, layer):
       batch: the batch size, or None where it is not known statically.
 
     Raises:
+      TypeError: a state that is no tensor.
       ValueError: another number of states, or a state that is not [batch, size].
     """
-    flat = [tf.cast(tf.convert_to_tensor(one), dtype) for one in keras.tree.flatten(initial_state)]
+    flat = keras.tree.flatten(initial_state)
     if len(flat) != len(sizes):
         raise ValueError(f"{layer}: initial_state must hold {len(sizes)} tensors, got {len(flat)}")
-    for index, (state, size) in enumerate(zip(flat, sizes, strict=True)):
+    states = []
+    for index, (given, size) in enumerate(zip(flat, sizes, strict=True)):
+        state = to_dense(given, f"initial_state[{index}]", layer)
         if not state.shape.is_compatible_with([batch, size]):
             expected = f"[{'batch' if batch is None else batch}, {size}]"
             raise ValueError(
                 f"{layer}: initial_state[{index}] must be of shape {expected}, got {state.shape}"
             )
-    return flat
+        states.append(tf.cast(state, dtype))
+    return states
+
+
+def zeros(sizes, batch, dtype, *, lstm, batch_axis):
+    """What `join` makes of zeros, as one tensor of each kind instead of one for each state."""
+    per_kind = len(sizes) // 2 if lstm else len(sizes)
+
+    def kind(width):
+        shape = [batch, per_kind, width] if batch_axis == 0 else [per_kind, batch, width]
+        return tf.zeros(shape, dtype)
+
+    return kind(sizes[0]), kind(sizes[1]) if lstm else tf.constant(0.0, dtype)
 
 
 def join(flat, *, lstm, batch_axis):
