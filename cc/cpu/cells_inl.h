@@ -8,12 +8,13 @@ template <class C>
 void LstmForward(const CellForwardArguments<C>& args) {
   const Panels<C>& panels = *args.panels;
   const int64_t H = args.H;
-  for (int64_t p = args.panel_begin; p < args.panel_end; ++p) {
+  ForEachPanel(args, [&](int64_t p, int64_t following) {
     const int64_t unit = p * kVectorLength<C>, n = H - unit;
     ForEachTile(args.rows, kTileRows[4], [&](int64_t row, int rows, int64_t tile) {
       TileSums<C> sums;
       LoadSums<C>(panels, p, rows, args.gates + row, 1, &sums);
-      Multiply<C>(panels, p, panels.K, rows, tile, {args.h_prev + row, nullptr, 0, 0}, &sums);
+      Multiply<C>(panels, p, following, panels.K, rows, tile, {args.h_prev + row, nullptr, 0, 0},
+                  &sums);
       for (int m = 0; m < rows; ++m) {
         const Vector<C> i = Sigmoid<C>(Load(sums.at(m, 4, 0)));
         const Vector<C> f = Sigmoid<C>(Load(sums.at(m, 4, 1)));
@@ -31,14 +32,14 @@ void LstmForward(const CellForwardArguments<C>& args) {
         }
       }
     });
-  }
+  });
 }
 
 template <class C>
 void GruForward(const CellForwardArguments<C>& args) {
   const Panels<C>& panels = *args.panels;
   const int64_t H = args.H;
-  for (int64_t p = args.panel_begin; p < args.panel_end; ++p) {
+  ForEachPanel(args, [&](int64_t p, int64_t following) {
     const int64_t unit = p * kVectorLength<C>, n = H - unit;
     const Vector<C> bias = Load<C>(args.recurrent_bias_n + unit, n);
     ForEachTile(args.rows, kTileRows[3], [&](int64_t row, int rows, int64_t tile) {
@@ -49,7 +50,8 @@ void GruForward(const CellForwardArguments<C>& args) {
         Store<C>(sums.at(m, 3, 1), Load<C>(gates + 2 * H, n));
         Store<C>(sums.at(m, 3, 2), bias);
       }
-      Multiply<C>(panels, p, panels.K, rows, tile, {args.h_prev + row, nullptr, 0, 0}, &sums);
+      Multiply<C>(panels, p, following, panels.K, rows, tile, {args.h_prev + row, nullptr, 0, 0},
+                  &sums);
       for (int m = 0; m < rows; ++m) {
         C* gates = args.gates[row + m] + unit;
         const Vector<C> r = Sigmoid<C>(Load(sums.at(m, 3, 0)));
@@ -66,18 +68,19 @@ void GruForward(const CellForwardArguments<C>& args) {
         }
       }
     });
-  }
+  });
 }
 
 // F: one of the activations below.
 template <class C, class F>
 void RnnForward(const CellForwardArguments<C>& args) {
   const Panels<C>& panels = *args.panels;
-  for (int64_t p = args.panel_begin; p < args.panel_end; ++p) {
+  ForEachPanel(args, [&](int64_t p, int64_t following) {
     ForEachTile(args.rows, kTileRows[panels.vectors], [&](int64_t row, int rows, int64_t tile) {
       TileSums<C> sums;
       LoadSums<C>(panels, p, rows, args.gates + row, 1, &sums);
-      Multiply<C>(panels, p, panels.K, rows, tile, {args.h_prev + row, nullptr, 0, 0}, &sums);
+      Multiply<C>(panels, p, following, panels.K, rows, tile, {args.h_prev + row, nullptr, 0, 0},
+                  &sums);
       for (int v = 0; v < panels.vectors; ++v) {
         const Span span = SpanOf(panels, p, v);
         if (span.elements <= 0) continue;
@@ -87,7 +90,7 @@ void RnnForward(const CellForwardArguments<C>& args) {
         }
       }
     });
-  }
+  });
 }
 
 // The activations of the plain cells, and their derivatives by the output y.

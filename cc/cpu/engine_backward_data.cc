@@ -239,6 +239,7 @@ class BackwardLayer {
     product.rows = alive;
     product.a = scratch.a;
     product.panels = &recurrent_[d];
+    product.backwards = t % 2 != 0;
     product.c = scratch.dh;
     product.accumulate = plan_.is_gru();
     RunProduct(product, team);
@@ -268,6 +269,7 @@ class BackwardLayer {
     product.rows = alive;
     product.a = scratch.carry;
     product.panels = &projection_[d];
+    product.backwards = t % 2 != 0;
     product.c = scratch.unprojected;
     RunProduct(product, team);
     for (int m = 0; m < alive; ++m) scratch.carry[m] = scratch.unprojected[m];

@@ -290,6 +290,7 @@ class ForwardLayer {
     cell.rows = alive;
     cell.H = H;
     cell.panels = &direction.recurrent;
+    cell.backwards = t % 2 != 0;
     cell.h_prev = scratch.h_prev;
     cell.gates = scratch.gate_rows;
     cell.store_gates = plan_.training;
@@ -309,6 +310,7 @@ class ForwardLayer {
     project.a = scratch.h_rows;
     project.k_end = direction.projection.K;
     project.panels = &direction.projection;
+    project.backwards = t % 2 != 0;
     project.c = scratch.out_rows;
     team->Run([&](int member) {
       ProductArguments<C> piece = project;

@@ -46,7 +46,8 @@ struct ProductArguments {
   int64_t k_end = 0;
   const Panels<C>* panels = nullptr;
   int64_t panel_begin = 0, panel_end = 0;
-  C* const* c = nullptr;  // [rows] pointers; gated: vector v goes to columns v·width + …
+  bool backwards = false;  // the last panel first, see CellForwardArguments
+  C* const* c = nullptr;   // [rows] pointers; gated: vector v goes to columns v·width + …
   const C* bias =
       nullptr;  // start from this (laid out as one row of c) if not accumulating; null: from zero
   bool accumulate = false;  // start from c
@@ -74,6 +75,10 @@ struct CellForwardArguments {
   const Panels<C>* panels =
       nullptr;  // recurrent matrices: gated for lstm and gru, plain for rnn_*; K = R
   int64_t panel_begin = 0, panel_end = 0;
+  // The last panel first. Every second time step goes this way: of weights that do not fit into the
+  // cache it then finds those that the step before read last, where going the same way all the time
+  // finds none.
+  bool backwards = false;
   const C* const* h_prev = nullptr;  // to R elements
   // lstm: to i, f, g, o, H each; gru: to n, r, u, hn, H each (the gates of the recurrent panels: r,
   // u, hn); rnn_*: to H. In: pre-activations without the recurrent product (hn: not read). Out, if

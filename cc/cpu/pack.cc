@@ -58,13 +58,17 @@ void PackRows(const C* const* source, int64_t K, int vector_length, int64_t pane
   }
 }
 
+// At least this many rows make a tile in all kernels.
+constexpr int64_t kMostUnblockedRows = 3;
+
 template <class C>
 void BlockedProduct(const Kernels<C>& kernels, ProductArguments<C> args) {
-  // 256 rows of 4 vectors of 64 bytes: 64 KB, which stay in L2 while the rows of `a` pass.
-  constexpr int64_t kBlock = 256;
-  for (int64_t k = 0; k < args.panels->K; k += kBlock) {
+  // 256 rows of 4 vectors of 64 bytes: 64 KB, which stay in L2 while the rows of `a` pass. Of so
+  // few rows of `a` that they pass at once, a block would only break up the order of the panels.
+  const int64_t block = args.rows <= kMostUnblockedRows ? args.panels->K : 256;
+  for (int64_t k = 0; k < args.panels->K; k += block) {
     args.k_begin = k;
-    args.k_end = std::min(args.panels->K, k + kBlock);
+    args.k_end = std::min(args.panels->K, k + block);
     kernels.product(args);
     args.accumulate = true;
   }

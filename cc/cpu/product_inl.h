@@ -75,15 +75,27 @@ INLINE void MultiplyRows(int height, const TileRows<C>& a, int64_t K, const C* p
   MultiplyTile<C, rows, vectors, by_columns>(a, K, panel, next, sums);
 }
 
+// Calls f(p, the panel after it or, after the last one, p) for the panels of a kernel's arguments.
+template <class Arguments, class F>
+INLINE void ForEachPanel(const Arguments& args, F f) {
+  const int64_t count = args.panel_end - args.panel_begin;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t last = count - 1, following = i < last ? i + 1 : last;
+    if (args.backwards) {
+      f(args.panel_begin + last - i, args.panel_begin + last - following);
+    } else {
+      f(args.panel_begin + i, args.panel_begin + following);
+    }
+  }
+}
+
 // Adds the tile's rows × rows a.k_begin … k_end−1 of panel p to the sums. Tile number `tile` of its
-// panel fetches its part of the panel that follows.
+// panel fetches its part of panel `following`.
 template <class C, bool by_columns = false>
-void Multiply(const Panels<C>& panels, int64_t p, int64_t k_end, int rows, int64_t tile,
-              const TileRows<C>& a, TileSums<C>* sums) {
+void Multiply(const Panels<C>& panels, int64_t p, int64_t following, int64_t k_end, int rows,
+              int64_t tile, const TileRows<C>& a, TileSums<C>* sums) {
   const int64_t width = panels.vectors * kVectorLength<C>, K = k_end - a.k_begin;
   const C* panel = panels.data + (p * panels.K + a.k_begin) * width;
-  // After the last panel comes the first again, in the next time step.
-  const int64_t following = p + 1 < panels.count ? p + 1 : 0;
   const C* next =
       panels.data + (following * panels.K + a.k_begin) * width + tile * K * (64 / sizeof(C));
   switch (panels.vectors) {
@@ -144,7 +156,7 @@ INLINE void LoadSums(const Panels<C>& panels, int64_t p, int rows, const C* cons
 template <class C>
 void Product(const ProductArguments<C>& args) {
   const Panels<C>& panels = *args.panels;
-  for (int64_t p = args.panel_begin; p < args.panel_end; ++p) {
+  ForEachPanel(args, [&](int64_t p, int64_t following) {
     ForEachTile(args.rows, kTileRows[panels.vectors], [&](int64_t row, int rows, int64_t tile) {
       TileSums<C> sums;
       if (args.accumulate) {
@@ -155,11 +167,11 @@ void Product(const ProductArguments<C>& args) {
         __builtin_memset(sums.values, 0, sizeof(C) * rows * panels.vectors * kVectorLength<C>);
       }
       if (args.columns) {
-        Multiply<C, true>(panels, p, args.k_end, rows, tile,
+        Multiply<C, true>(panels, p, following, args.k_end, rows, tile,
                           {nullptr, args.columns + row, args.column_stride, args.k_begin}, &sums);
       } else {
-        Multiply<C>(panels, p, args.k_end, rows, tile, {args.a + row, nullptr, 0, args.k_begin},
-                    &sums);
+        Multiply<C>(panels, p, following, args.k_end, rows, tile,
+                    {args.a + row, nullptr, 0, args.k_begin}, &sums);
       }
       for (int v = 0; v < panels.vectors; ++v) {
         const Span span = SpanOf(panels, p, v);
@@ -170,7 +182,7 @@ void Product(const ProductArguments<C>& args) {
         }
       }
     });
-  }
+  });
 }
 
 template <class C>
