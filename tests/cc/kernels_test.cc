@@ -80,7 +80,7 @@ class ProductTest : public testing::Test {
     arguments.k_begin = k_begin, arguments.k_end = k_end;
     arguments.panels = &panels;
     arguments.panel_begin = panel_begin, arguments.panel_end = panel_end;
-    arguments.backwards = rows % 2 == 0;
+    arguments.backwards = shape.rows % 2 == 0;
     arguments.c = c_rows.data();
     arguments.bias = with_bias ? bias.data() : nullptr;
     arguments.accumulate = accumulate;
