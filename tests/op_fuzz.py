@@ -30,7 +30,7 @@ from pathlib import Path
 
 OWN_MEMORY = 3 << 30  # bytes that a worker may take beyond what it has after its imports
 TRIALS_OF_A_WORKER = 1000
-START_LIMIT, TRIAL_LIMIT = 300, 120  # seconds
+START_LIMIT, TRIAL_LIMIT = 300, 120  # seconds; times --patience on a machine that is busy
 
 
 # ---- The worker ------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def environment():
     }
 
 
-def run_worker(seed, numbers):
+def run_worker(seed, numbers, patience=1):
     """Yields the results of one worker, up to the trial that it does not survive, with that."""
     process = subprocess.Popen(
         [sys.executable, __file__, "--worker", "--seed", str(seed)],
@@ -295,7 +295,7 @@ def run_worker(seed, numbers):
     begun, made, limit, hung = None, {}, START_LIMIT, False
     while True:
         try:
-            line = lines.get(timeout=limit)
+            line = lines.get(timeout=limit * patience)
         except queue.Empty:
             hung = True
             process.kill()
@@ -333,12 +333,12 @@ def run_worker(seed, numbers):
         raise RuntimeError(f"a worker ended with status {status} outside of trials: {tail}")
 
 
-def run_trials(seed, numbers, log=None):
+def run_trials(seed, numbers, log=None, patience=1):
     """Yields the results of all trials, in order, from one worker after another."""
     numbers = list(numbers)
     while numbers:
         done = set()
-        for result in run_worker(seed, numbers[:TRIALS_OF_A_WORKER]):
+        for result in run_worker(seed, numbers[:TRIALS_OF_A_WORKER], patience):
             done.add(result["end"])
             if log is not None:
                 log.write(json.dumps(result) + "\n")
@@ -365,6 +365,7 @@ def main():
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--log", type=Path, help="a file to which results are added, line by line")
+    parser.add_argument("--patience", type=float, default=1, help="a factor for time limits")
     parser.add_argument("--only", type=int, nargs="+", help="numbers of trials, in this process")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -385,7 +386,7 @@ def main():
     if options.log:
         options.log.parent.mkdir(parents=True, exist_ok=True)
         log = options.log.open("a")
-    for result in run_trials(options.seed, missing, log):
+    for result in run_trials(options.seed, missing, log, options.patience):
         results[result["end"]] = result
         if result["verdict"].startswith("FAULT"):
             print(json.dumps(result, indent=1), flush=True)
