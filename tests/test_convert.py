@@ -217,6 +217,9 @@ def test_what_cannot_be_reached():
         convert_model(keras.Sequential([L.LSTM(2)]))
     with pytest.raises(ValueError, match="must be a keras.Model, got LSTM"):
         convert_model(L.LSTM(2))
+    for convert in (convert_model, to_stock_model):
+        with pytest.raises(ValueError, match="must be a keras.Model, got str"):
+            convert("model.keras")
     assert str(convert_model(keras.Sequential([keras.Input((2,)), L.Dense(1)]))[1]) == (
         "no recurrent layers"
     )

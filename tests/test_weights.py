@@ -185,6 +185,19 @@ def test_options_of_keras_are_carried_over():
     assert not ours.trainable and weights.from_keras(stock, name="other").name == "other"
 
 
+def test_what_is_no_layer():
+    for function in (weights.to_keras, weights.to_torch, weights.get_canonical):
+        for thing in (L.LSTM(3), "lstm", None):
+            with pytest.raises(TypeError, match="layer must be one of tf_cudnn_rnn_ops.layers"):
+                function(thing)
+    for thing in ("lstm", [None], 3):
+        with pytest.raises(TypeError, match="layers must be Keras layers, got"):
+            weights.from_keras(thing)
+    for thing in ([], [L.Dropout(0.1)]):
+        with pytest.raises(ValueError, match="must hold a recurrent layer"):
+            weights.from_keras(thing)
+
+
 def test_a_stack_of_keras_layers_becomes_one():
     stack = [
         L.Bidirectional(L.GRU(4, return_sequences=True)),
@@ -327,12 +340,25 @@ def test_wrong_state_dictionaries():
         ({k: v for k, v in good.items() if k != "weight_hh_l1"}, "no weight_hh for layer 1"),
         ({k: v for k, v in good.items() if k != "bias_ih_l1_reverse"}, "layer 1, reverse"),
         ({**good, "weight_hh_l0": np.zeros((7, 3))}, "must be \\[G\\*H, H\\]"),
+        ({**good, "weight_hh_l0": np.zeros((9, 0))}, "must be \\[G\\*H, H\\]"),
+        ({**good, "weight_hh_l0": np.zeros(9)}, r"weight_hh_l0 must be \[any, any\], got \[9\]"),
+        ({**good, "bias_hh_l1": np.zeros(8)}, r"bias_hh of layer 1 must be \[9\], got \[8\]"),
         ({**good, "weight_ih_l1": np.zeros((9, 5))}, "kernel of pseudo-layer 2 must be \\[9, 6\\]"),
     ):
         with pytest.raises(ValueError, match=message):
             weights.from_torch(changed)
     with pytest.raises(ValueError, match="nonlinearity must be"):
         weights.from_torch(good, nonlinearity="sigmoid")
+
+
+def test_torch_modules_of_low_precision():
+    torch = pytest.importorskip("torch")
+    for dtype in (torch.float16, torch.bfloat16):
+        module = torch.nn.GRU(3, 4).to(dtype)
+        layer = weights.from_torch(module.state_dict())
+        assert layer.kernel_l0.dtype == "float32"
+        expected = module.weight_ih_l0.detach().float().numpy()
+        np.testing.assert_array_equal(layer.kernel_l0, expected)
 
 
 # compat.v1's CuDNNLSTM and CuDNNGRU.
@@ -383,6 +409,11 @@ def test_wrong_compat_v1_weights():
         ([(3, 20)], "3 arrays, or 6"),
         ([(3, 20), (5, 21), (40,)], r"\[H, 4\*H\]"),
         ([(3, 20), (5, 20), (20,)], r"bias must be \[40\]"),
+        ([(3, 20), (0, 20), (40,)], r"\[H, 4\*H\]"),
+        ([(3, 15), (5, 20), (40,)], r"kernel must be \[any, 20\], got \[3, 15\]"),
+        ([(3, 20), (5, 20), (2, 20)], r"weights\[2\] must be \[any\], got \[2, 20\]"),
+        ([(60,), (5, 20), (40,)], r"weights\[0\] must be \[any, any\], got \[60\]"),
+        ([(3, 20), (5, 20), (40,), (3, 15), (5, 15), (30,)], r"bias must be \[40\]"),
     ):
         with pytest.raises(ValueError, match=message):
             weights.from_compat_v1([np.zeros(shape) for shape in shapes])
@@ -510,3 +541,15 @@ def test_canonical_weights():
     wrong = [pieces[0]._replace(bias=None), pieces[1]]
     with pytest.raises(ValueError, match=r"bias of pseudo-layer 0 must be \[2, 16\], got none"):
         weights.set_canonical(layer, wrong)
+    with pytest.raises(ValueError, match="rnn_mode must be one of gru, lstm, rnn_relu, rnn_tanh"):
+        weights.make_layer("blstm", pieces)
+    with pytest.raises(ValueError, match=r"and 1 direction\(s\), got 0"):
+        weights.make_layer("lstm", [])
+    with pytest.raises(ValueError, match=r"and 2 direction\(s\), got 1"):
+        weights.make_layer("lstm", pieces[:1], bidirectional=True)
+    flat = [pieces[0]._replace(recurrent_kernel=np.zeros(48, np.float32))]
+    with pytest.raises(ValueError, match=r"recurrent_kernel must be \[any, any\], got \[48\]"):
+        weights.make_layer("lstm", flat)
+    odd = [pieces[0]._replace(recurrent_kernel=np.zeros((7, 3), np.float32))]
+    with pytest.raises(ValueError, match="must have 4 rows for each unit, got 7 rows"):
+        weights.make_layer("lstm", odd)

@@ -232,7 +232,8 @@ class _ToOurs(_Copier):
         self._makes_masks = False
 
     def copy(self, model):
-        self._makes_masks = any(map(_makes_masks, model._flatten_layers()))
+        if isinstance(model, keras.Model):
+            self._makes_masks = any(map(_makes_masks, model._flatten_layers()))
         return super().copy(model)
 
     def replace(self, layer):

@@ -2,10 +2,32 @@
 
 import numpy as np
 
-from tf_cudnn_rnn_ops.layers import CudnnGRU, CudnnLSTM, CudnnRNNRelu, CudnnRNNTanh
+from tf_cudnn_rnn_ops.layers import (
+    CudnnGRU,
+    CudnnLSTM,
+    CudnnRNNBase,
+    CudnnRNNRelu,
+    CudnnRNNTanh,
+)
 from tf_cudnn_rnn_ops.layers.pseudo_layers import PseudoLayer
 
 LAYERS = {layer.rnn_mode: layer for layer in (CudnnGRU, CudnnLSTM, CudnnRNNRelu, CudnnRNNTanh)}
+
+
+def check_ours(layer):
+    """Raises TypeError unless `layer` is one of `tf_cudnn_rnn_ops.layers`."""
+    if not isinstance(layer, CudnnRNNBase):
+        raise TypeError(f"layer must be one of tf_cudnn_rnn_ops.layers, got {type(layer).__name__}")
+
+
+def check_shape(name, value, expected):
+    """Raises ValueError unless an array has the shape `expected`; None stands for any size."""
+    shape = np.shape(value)
+    if len(shape) != len(expected) or any(
+        size is not None and size != got for size, got in zip(expected, shape, strict=True)
+    ):
+        sizes = ", ".join("any" if size is None else str(size) for size in expected)
+        raise ValueError(f"{name} must be [{sizes}], got {list(shape)}")
 
 
 def get_canonical(layer):
@@ -17,8 +39,10 @@ def get_canonical(layer):
       [G*H, R], bias [2, G*H] or None, projection_kernel [R, H] or None.
 
     Raises:
+      TypeError: it is none of `tf_cudnn_rnn_ops.layers`.
       ValueError: the layer is not built.
     """
+    check_ours(layer)
     if not layer.built:
         raise ValueError(f"{layer.name} has no weights yet; build it or call it once")
     return [
@@ -33,6 +57,7 @@ def set_canonical(layer, pieces):
     Raises:
       ValueError: a piece is missing, superfluous or of another shape than its variable.
     """
+    check_ours(layer)
     targets = layer.pseudo_layers
     if len(pieces) != len(targets):
         raise ValueError(
@@ -65,11 +90,27 @@ def make_layer(rnn_mode, pieces, *, bidirectional=False, batch=None, **options):
       bidirectional: whether every second piece is a backward one.
       batch: batch size for a stateful layer.
       **options: further constructor arguments.
+
+    Raises:
+      ValueError: no such mode, no pieces, or arrays that do not fit each other.
     """
+    if rnn_mode not in LAYERS:
+        raise ValueError(f"rnn_mode must be one of {', '.join(sorted(LAYERS))}, got {rnn_mode!r}")
     layer_class = LAYERS[rnn_mode]
     directions = 2 if bidirectional else 1
+    if not pieces or len(pieces) % directions:
+        raise ValueError(
+            f"pieces must be one for each layer and {directions} direction(s), got {len(pieces)}"
+        )
     first = pieces[0]
+    check_shape("recurrent_kernel", first.recurrent_kernel, [None, None])
+    if first.kernel is not None:
+        check_shape("kernel", first.kernel, [None, None])
     rows, width = np.shape(first.recurrent_kernel)
+    if rows == 0 or rows % layer_class.gates:
+        raise ValueError(
+            f"recurrent_kernel must have {layer_class.gates} rows for each unit, got {rows} rows"
+        )
     options = {
         "dtype": "float64" if first.recurrent_kernel.dtype == np.float64 else "float32",
         "input_mode": "skip_input" if first.kernel is None else "linear_input",

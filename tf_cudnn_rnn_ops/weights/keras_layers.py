@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from .canonical import PseudoLayer, get_canonical, identity_kernel, make_layer
+from .canonical import PseudoLayer, check_ours, get_canonical, identity_kernel, make_layer
 
 _TANH = (keras.activations.tanh, keras.ops.tanh, tf.nn.tanh)
 _SIGMOID = (keras.activations.sigmoid, keras.ops.sigmoid, tf.nn.sigmoid)
@@ -107,6 +107,7 @@ def from_keras(layers, *, ignore_dropout=False, **overrides):
       **overrides: constructor arguments that take the place of what the Keras layers say.
 
     Raises:
+      TypeError: what is no Keras layer.
       ValueError: the layers cannot be expressed; the message says why. Or they are not built.
     """
     stack, dropout = _stack(layers if isinstance(layers, (list, tuple)) else [layers])
@@ -130,6 +131,11 @@ def from_keras(layers, *, ignore_dropout=False, **overrides):
 
 def _stack(layers):
     """The recurrent layers of a list, and the rate of the Dropout layers between them."""
+    for layer in layers:
+        if not isinstance(layer, keras.Layer):
+            raise TypeError(f"layers must be Keras layers, got {type(layer).__name__}")
+    if all(isinstance(layer, keras.layers.Dropout) for layer in layers):
+        raise ValueError("layers must hold a recurrent layer, got none")
     stack = [layer for layer in layers if not isinstance(layer, keras.layers.Dropout)]
     rates = [layer.rate for layer in layers if isinstance(layer, keras.layers.Dropout)]
     if not rates:
@@ -211,10 +217,12 @@ def to_keras(layer):
       layer's.
 
     Raises:
+      TypeError: it is none of `tf_cudnn_rnn_ops.layers`.
       ValueError: stock Keras cannot express the layer: a projection, time_major, or go_backwards
         with more than one layer (Keras passes masks on as if the order had not changed). Or the
         layer is not built.
     """
+    check_ours(layer)
     if layer.projects:
         raise ValueError(f"{layer.name}: Keras' LSTM has no projection (num_proj={layer.num_proj})")
     if layer.time_major:

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import tensorflow as tf
 
-from .canonical import PseudoLayer, make_layer
+from .canonical import PseudoLayer, check_shape, make_layer
 
 _GATES = {"lstm": 4, "gru": 3}
 # Their gates in the order of ours: tf.compat.v1's GRU has z, r, h where the canonical lists have
@@ -54,9 +54,11 @@ def from_compat_v1(weights, **options):
     """
     if len(weights) not in (3, 6):
         raise ValueError(f"weights must be 3 arrays, or 6 of a Bidirectional, got {len(weights)}")
+    for index, value in enumerate(weights):
+        check_shape(f"weights[{index}]", value, [None] * (1 if index % 3 == 2 else 2))
     units = np.shape(weights[1])[0]
     modes = {gates: mode for mode, gates in _GATES.items()}
-    gates, rest = divmod(np.shape(weights[1])[1], units)
+    gates, rest = divmod(np.shape(weights[1])[1], units) if units else (0, 0)
     if rest or gates not in modes:
         raise ValueError(
             "recurrent_kernel must be [H, 4*H] (LSTM) or [H, 3*H] (GRU), "
@@ -68,6 +70,8 @@ def from_compat_v1(weights, **options):
             raise ValueError(
                 f"bias must be [{2 * gates * units}], two for each gate, got {np.shape(bias)}"
             )
+        check_shape("kernel", kernel, [None, gates * units])
+        check_shape("recurrent_kernel", recurrent, [units, gates * units])
         order = _COMPAT_V1_GRU if modes[gates] == "gru" else range(gates)
         rows = np.asarray(bias).reshape(2, gates, units)[:, list(order)]
         pieces.append(

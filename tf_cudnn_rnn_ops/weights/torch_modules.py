@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-from .canonical import PseudoLayer, get_canonical, identity_kernel, make_layer
+from .canonical import PseudoLayer, check_shape, get_canonical, identity_kernel, make_layer
 
 _KINDS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
 
@@ -78,7 +78,11 @@ def from_torch(state_dict, *, prefix="", nonlinearity="tanh", **options):
 
 
 def _array(value):
-    return value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
+    if not hasattr(value, "detach"):
+        return np.asarray(value)
+    value = value.detach().cpu()
+    # NumPy has no bfloat16, and no module of half precision needs more than float32.
+    return (value.float() if value.element_size() < 4 else value).numpy()
 
 
 def _piece(place, tensors):
@@ -91,6 +95,11 @@ def _piece(place, tensors):
             f"state_dict has no {', '.join(sorted(missing))} for layer {depth}"
             f"{', reverse' if backward else ''}"
         )
+    for kind, value in tensors.items():
+        name = f"{kind}_l{place[0]}{'_reverse' if place[1] else ''}"
+        check_shape(name, value, [None] * (1 if kind.startswith("bias") else 2))
+    if "bias_ih" in tensors:
+        check_shape(f"bias_hh of layer {place[0]}", tensors["bias_hh"], tensors["bias_ih"].shape)
     bias = np.stack([tensors["bias_ih"], tensors["bias_hh"]]) if "bias_ih" in tensors else None
     return PseudoLayer(tensors["weight_ih"], tensors["weight_hh"], bias, tensors.get("weight_hr"))
 
@@ -102,7 +111,7 @@ def _mode(piece, nonlinearity):
     if nonlinearity not in ("tanh", "relu"):
         raise ValueError(f"nonlinearity must be 'tanh' or 'relu', got {nonlinearity!r}")
     modes = {4: "lstm", 3: "gru", 1: f"rnn_{nonlinearity}"}
-    gates, rest = divmod(rows, width)
+    gates, rest = divmod(rows, width) if width else (0, 0)
     if rest or gates not in modes:
         raise ValueError(
             "weight_hh_l0 must be [G*H, H] with G=4 (LSTM), 3 (GRU) or 1 (RNN), "
