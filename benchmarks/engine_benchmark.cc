@@ -7,6 +7,8 @@
 //   engine_benchmark --peak [--threads 2]        multiply-adds that the machine can do: GFLOP/s
 //   engine_benchmark --bandwidth BYTES [--threads 2]   reading a buffer of that size again and
 //   again: GB/s
+//   engine_benchmark --product M --K 512 --N 2048 [--threads 1]   C [M, N] = A [M, K] · B [K, N] on
+//   packed panels, without and with the packing: GFLOP/s
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -20,8 +22,11 @@
 
 #include "benchmarks/machine.h"
 #include "benchmarks/thread_pool.h"
+#include "cc/cpu/arena.h"
 #include "cc/cpu/convert.h"
 #include "cc/cpu/cpu_cudnn.h"
+#include "cc/cpu/kernels.h"
+#include "cc/cpu/pack.h"
 #include "cc/kernels/intra_op_pool.h"
 
 namespace tf_cudnn_rnn {
@@ -214,6 +219,57 @@ int RunPeak(const Options& options, const cpu::Parallel& parallel) {
   return 0;
 }
 
+int RunProduct(const Options& options, const cpu::Parallel& parallel) {
+  const int64_t M = options.Int("product", 64), K = options.Int("K", 512),
+                N = options.Int("N", 512);
+  const cpu::Kernels<float>& kernels = cpu::BestKernels<float>();
+  const int VL = kernels.vector_length, threads = parallel.num_threads();
+  Buffer a(CUDNN_DATA_FLOAT, M * K), b(CUDNN_DATA_FLOAT, N * K), c(CUDNN_DATA_FLOAT, M * N);
+  cpu::Arena measure(nullptr);
+  cpu::BookPanels<float>(K, N, 1, false, VL, &measure);
+  Buffer space(CUDNN_DATA_FLOAT, measure.size() / sizeof(float) + 1);
+  cpu::Arena arena(space.data());
+  cpu::Panels<float> panels = cpu::BookPanels<float>(K, N, 1, false, VL, &arena);
+  std::vector<const float*> a_rows(M);
+  std::vector<float*> c_rows(M);
+  for (int64_t m = 0; m < M; ++m) {
+    a_rows[m] = reinterpret_cast<const float*>(a.data()) + m * K;
+    c_rows[m] = reinterpret_cast<float*>(c.data()) + m * N;
+  }
+  const auto pack = [&] {
+    const float* source = reinterpret_cast<const float*>(b.data());
+    cpu::PackTransposed(&source, VL, 0, panels.count, &panels);
+  };
+  // As the engine divides it: by rows, or by panels where there are few.
+  const auto multiply = [&] {
+    parallel.Run(threads, [&](int thread) {
+      const bool by_rows = M >= 6 * threads;
+      const int64_t begin = by_rows ? M * thread / threads : 0;
+      cpu::ProductArguments<float> arguments;
+      arguments.rows = by_rows ? M * (thread + 1) / threads - begin : M;
+      arguments.a = a_rows.data() + begin;
+      arguments.c = c_rows.data() + begin;
+      arguments.panels = &panels;
+      arguments.panel_begin = by_rows ? 0 : panels.count * thread / threads;
+      arguments.panel_end = by_rows ? panels.count : panels.count * (thread + 1) / threads;
+      cpu::BlockedProduct(kernels, arguments);
+    });
+  };
+  pack();
+  const double operations = 2.0 * M * K * N;
+  const int calls = static_cast<int>(std::max(1.0, 2e9 / operations));
+  const int repeats = options.Int("repeats", 7);
+  const double packed = Median(repeats, [&] {
+    for (int i = 0; i < calls; ++i) multiply();
+  });
+  const double from_rows = Median(repeats, [&] {
+    for (int i = 0; i < calls; ++i) pack(), multiply();
+  });
+  std::printf("{\"packed_gflops\": %.3f, \"gflops\": %.3f}\n", calls * operations / packed / 1e9,
+              calls * operations / from_rows / 1e9);
+  return 0;
+}
+
 int RunBandwidth(const Options& options, const cpu::Parallel& parallel) {
   const int64_t bytes = std::max(4096, options.Int("bandwidth", 1 << 22));
   const int threads = parallel.num_threads();
@@ -246,6 +302,7 @@ int main(int count, char** words) {
   ThreadPool pool(threads - 1);
   const IntraOpPool<ThreadPool> parallel(&pool, threads);
   if (options.Has("peak")) return RunPeak(options, parallel);
+  if (options.Has("product")) return RunProduct(options, parallel);
   if (options.Has("bandwidth")) return RunBandwidth(options, parallel);
   return RunRnn(options, parallel);
 }

@@ -1,8 +1,9 @@
 """The C++ sources of each layer, with their flags.
 
 Bazel loads this file and tools/build_cc.py executes it as Python, so it holds plain assignments
-only. Every .cc file below cc/ and every test below tests/cc/ stands here exactly once (headers are
-found by the compiler and by a glob); tools/check_house.py holds the lists against the tree.
+only. Every .cc file below cc/ and benchmarks/ and every test below tests/cc/ stands here exactly
+once (headers are found by the compiler and by a glob); tools/check_house.py holds the lists against
+the tree.
 """
 
 # The seam: cuDNN's API and what reaches the library behind it. No TensorFlow.

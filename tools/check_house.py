@@ -70,7 +70,7 @@ def check_sources(files):
         if key == "CPU_KERNEL_SOURCES":
             value = {source for machine in value.values() for source in machine}
         listed.update(value)
-    present = {name for name in files if re.match(r"cc/.*\.cc$", name)}
+    present = {name for name in files if re.match(r"(cc|benchmarks)/.*\.cc$", name)}
     for name in files:
         if re.match(r"tests/cc/.*\.cc$", name) and "<gtest/gtest.h>" in (ROOT / name).read_text():
             present.add(name)
