@@ -145,6 +145,36 @@ def every_function_fails():
     }
 
 
+def every_call_fails():
+    """Fails the n-th cuDNN call of a node's first run, for every n; then runs the node again."""
+    cudnn = StrictCudnn()
+    case = cases.Case("lstm", 1, "bidirectional", 4, 3, 5, 6, 3, lengths="zeros")
+    with Node(case) as node:
+        expected = node.run()
+    at_rest = {**cudnn.live(), "Handle": 8}
+    problems, noticed = [], 0
+    before = cudnn.calls()
+    with Node(case) as node:
+        node.run()
+    calls = cudnn.calls() - before
+    for count in range(1, calls + 1):
+        with Node(case) as node:
+            cudnn.fail(count, STATUSES["EXECUTION_FAILED"])
+            try:
+                node.run()
+            except tf.errors.InternalError as error:
+                noticed += 1
+                if "injected fault" not in error.message:
+                    problems.append(f"call {count}: {error.message}")
+            cudnn.fail(0, 0)
+            if not all(map(np.array_equal, node.run(), expected)):
+                problems.append(f"call {count}: the next call is wrong")
+        grown = {key: n for key, n in cudnn.live().items() if n > at_rest[key]}
+        if grown:
+            problems.append(f"call {count}: left behind {grown}, before {at_rest}")
+    return {"problems": problems[:20], "calls": calls, "noticed": noticed}
+
+
 def keeping():
     """cuDNN calls of a node's first run and of its next one."""
     cudnn = StrictCudnn()

@@ -17,6 +17,14 @@ def test_every_function_fails(simgpu, strict_cudnn):
     assert set(live.values()) == {0}
 
 
+def test_every_call_fails(simgpu, strict_cudnn):
+    report = simgpu.run("checks_faults.every_call_fails", provider=strict_cudnn)
+    assert report["problems"] == []
+    # Not noticed: what destroys something, and calls of the check mode, which do not fail.
+    assert report["noticed"] > 60
+    assert report["noticed"] > report["calls"] / 2
+
+
 def test_descriptors_are_kept(simgpu, strict_cudnn):
     first, second = simgpu.run("checks_faults.keeping", provider=strict_cudnn)
     assert second < first / 2
