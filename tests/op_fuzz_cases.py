@@ -192,16 +192,20 @@ def filled(shape, dtype):
     return tf.cast(tf.zeros(shape), dtype)
 
 
+class Skip(Exception):
+    """There is nothing to change in this way."""
+
+
 def pick_tensor(rng, trial, names=None):
-    """(name, index in a list or None, tensor), or None."""
+    """(name, index in a list or None, tensor) of an input that has one; Skip if there is none."""
     names = [name for name in names or list(trial.inputs) if trial.inputs.get(name) is not None]
     if not names:
-        return None
+        raise Skip
     name = str(rng.choice(names))
     value = trial.inputs[name]
     if isinstance(value, list):
         if not value:
-            return None
+            raise Skip
         index = int(rng.integers(len(value)))
         return name, index, value[index]
     return name, None, value
@@ -491,7 +495,10 @@ def make_trial(seed, number):
         for _ in range(20):
             # Of types and Nones one is enough: TensorFlow refuses the call.
             change = CHANGES[int(rng.integers(len(CHANGES)))]
-            done = None if trial.by_tensorflow else change(rng, trial)
+            try:
+                done = None if trial.by_tensorflow else change(rng, trial)
+            except Skip:
+                continue
             if done is not None:
                 trial.changes.append(done[0])
                 at_fault |= done[1] or {"?"}

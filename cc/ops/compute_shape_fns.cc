@@ -23,6 +23,7 @@ class Shapes {
     T_ = c->UnknownDim();
     B_ = c->UnknownDim();
     LD_ = c->UnknownDim();
+    sizes_.L_name = "the number of layers in input_h";
     sizes_.I_name = "the last dimension of input";
     sizes_.H_name =
         config.lstm() ? "the last dimension of input_c" : "the last dimension of input_h";

@@ -43,7 +43,7 @@ absl::Status ReadConfig(InferenceContext* c, RnnConfig* config) {
 }
 
 absl::Status CheckSizes(InferenceContext* c, const RnnConfig& config, LayoutSizes* sizes) {
-  TF_RETURN_IF_ERROR(CheckSize("num_layers", sizes->L));
+  TF_RETURN_IF_ERROR(CheckSize(sizes->L_name, sizes->L));
   TF_RETURN_IF_ERROR(CheckSize(sizes->H_name, sizes->H));
   TF_RETURN_IF_ERROR(CheckSize(sizes->I_name, sizes->I));
   if (config.num_proj == 0) {

@@ -37,6 +37,7 @@ struct LayoutSizes {
       : L(c->UnknownDim()), I(c->UnknownDim()), H(c->UnknownDim()), R(c->UnknownDim()) {}
 
   DimensionHandle L, I, H, R;
+  const char* L_name = "num_layers";
   const char* I_name = "input_size";
   const char* H_name = "num_units";
 };
