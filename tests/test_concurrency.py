@@ -272,9 +272,10 @@ def long_inputs(T):
         "output_h_backprop": np.zeros([1, 1, case.H]),
         "output_c_backprop": np.zeros([0]),
     }
-    arrays = {name: value.astype(np.float32) for name, value in arrays.items()}
+    # Tensors, of which a function takes no copy.
+    tensors = {name: tf.constant(value, tf.float32) for name, value in arrays.items()}
     return case, cases.Inputs(
-        **arrays, weights=[], biases=[], sequence_lengths=np.array([T], np.int32)
+        **tensors, weights=[], biases=[], sequence_lengths=tf.constant([T], tf.int32)
     )
 
 
