@@ -252,7 +252,10 @@ def swap_dimensions(rng, trial):
     if len(value.shape) < 2:
         return None
     order = [int(each) for each in rng.permutation(len(value.shape))]
-    put(trial, name, index, tf.transpose(value, order))
+    try:
+        put(trial, name, index, tf.transpose(value, order))
+    except tf.errors.InvalidArgumentError:  # TensorFlow multiplies dimensions beyond 2**63
+        return None
     return f"{name} transposed {order}", {name}
 
 
@@ -631,6 +634,8 @@ def configuration(trial):
     """All that a reserve space depends on."""
     L, D, T, B, I, H, R, skip = sizes_of(trial)
     dropout = float(np.float32(trial.attributes["dropout"])) if L > 1 else 0.0
+    if dropout < np.finfo(np.float32).tiny:  # subnormal: no dropout
+        dropout = 0.0
     mode, dtype = trial.attributes["rnn_mode"], trial.inputs["input"].dtype.name
     return dtype, mode, L, D, T, B, I, H, R, skip, dropout, lengths_of(trial, T, B)
 

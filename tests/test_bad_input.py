@@ -156,3 +156,20 @@ def test_gradient_of_inference_is_refused():
         output = raw_ops.CudnnRNNV3(input=x, **arguments, is_training=False).output
     with pytest.raises(ValueError, match="is_training"):
         tape.gradient(output, x)
+
+
+@pytest.mark.parametrize("rate", [1e-40, 1e-45])
+def test_subnormal_dropout_is_none(rate):
+    """TensorFlow's threads take such numbers for 0, Python's do not; a call may use both."""
+    arguments = bad_input.valid("CudnnRNNBackpropV2", rnn_mode="gru")
+    names = {each.name for each in bad_input.op_def_registry.get("CudnnRNNV2").input_arg}
+    inputs = {name: tf.constant(arguments[name]) for name in names}
+    forward = raw_ops.CudnnRNNV2(**inputs, rnn_mode="gru", dropout=rate)
+    np.testing.assert_array_equal(forward.output, arguments["output"])
+    backward = {**arguments, "reserve_space": forward.reserve_space, "dropout": rate}
+
+    def gradients():
+        return raw_ops.CudnnRNNBackpropV2(**backward)
+
+    for value, wanted in zip(gradients(), tf.function(gradients)(), strict=True):
+        np.testing.assert_array_equal(value, wanted)

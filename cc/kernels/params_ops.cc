@@ -1,4 +1,5 @@
 // The bodies of the ops on params: its size, and the conversions to and from the canonical lists.
+#include <cmath>
 #include <limits>
 
 #include "cc/kernels/rnn_ops_kernels.h"
@@ -39,6 +40,9 @@ absl::Status ReadConfig(OpKernelConstruction* ctx, RnnConfig* config) {
   TF_RETURN_IF_ERROR(ToTensorFlow(ParseInputMode(input_mode, &config->input_mode)));
   TF_RETURN_IF_ERROR(ToTensorFlow(ParseDirection(direction, &config->direction)));
   TF_RETURN_IF_ERROR(ctx->GetAttr("dropout", &config->dropout));
+  // TensorFlow's own threads take subnormal numbers for 0 and others do not; forward and backward
+  // may run on either.
+  if (std::abs(config->dropout) < std::numeric_limits<float>::min()) config->dropout = 0;
   if (ctx->HasAttr("num_proj")) {
     TF_RETURN_IF_ERROR(ctx->GetAttr("num_proj", &config->num_proj));
   }
