@@ -8,7 +8,7 @@ template <class C>
 void LstmForward(const CellForwardArguments<C>& args) {
   const Panels<C>& panels = *args.panels;
   const int64_t H = args.H;
-  ForEachPanel(args, [&](int64_t p, int64_t following) {
+  ForEachPanel<C>(args, [&](int64_t p, int64_t following) {
     const int64_t unit = p * kVectorLength<C>, n = H - unit;
     ForEachTile(args.rows, kTileRows[4], [&](int64_t row, int rows, int64_t tile) {
       TileSums<C> sums;
@@ -39,7 +39,7 @@ template <class C>
 void GruForward(const CellForwardArguments<C>& args) {
   const Panels<C>& panels = *args.panels;
   const int64_t H = args.H;
-  ForEachPanel(args, [&](int64_t p, int64_t following) {
+  ForEachPanel<C>(args, [&](int64_t p, int64_t following) {
     const int64_t unit = p * kVectorLength<C>, n = H - unit;
     const Vector<C> bias = Load<C>(args.recurrent_bias_n + unit, n);
     ForEachTile(args.rows, kTileRows[3], [&](int64_t row, int rows, int64_t tile) {
@@ -75,7 +75,7 @@ void GruForward(const CellForwardArguments<C>& args) {
 template <class C, class F>
 void RnnForward(const CellForwardArguments<C>& args) {
   const Panels<C>& panels = *args.panels;
-  ForEachPanel(args, [&](int64_t p, int64_t following) {
+  ForEachPanel<C>(args, [&](int64_t p, int64_t following) {
     ForEachTile(args.rows, kTileRows[panels.vectors], [&](int64_t row, int rows, int64_t tile) {
       TileSums<C> sums;
       LoadSums<C>(panels, p, rows, args.gates + row, 1, &sums);

@@ -27,10 +27,11 @@ struct TileRows {
   int64_t k_begin;
 };
 
-// sums[m][v] += A[m, k] · panel[k][v] for k in [0, K), in this order. On the way, fetches K cache
-// lines from `next` on into L2: with panels that come from L3, the following one then arrives while
-// this one is computed (17 % of the time of a step with H = 512 and 32 rows).
-template <class C, int rows, int vectors, bool by_columns>
+// sums[m][v] += A[m, k] · panel[k][v] for k in [0, K), in this order. With `fetch`, fetches K cache
+// lines from `next` on into L2 on the way: with panels that come from L3, the following one then
+// arrives while this one is computed (17 % of the time of a step with H = 512 and 32 rows). Where
+// it does not, a fetch is one more load among ten: up to 13 % where loads are what is short.
+template <class C, int rows, int vectors, bool by_columns, bool fetch>
 void MultiplyTile(const TileRows<C>& a, int64_t K, const C* panel, const C* next, C* sums) {
   constexpr int VL = kVectorLength<C>;
   const C* row[rows];
@@ -43,7 +44,7 @@ void MultiplyTile(const TileRows<C>& a, int64_t K, const C* panel, const C* next
   }
   const C* column = a.columns + a.k_begin * a.column_stride;
   for (int64_t k = 0; k < K; ++k) {
-    __builtin_prefetch(next + k * (64 / sizeof(C)), 0, 2);
+    if (fetch) __builtin_prefetch(next + k * (64 / sizeof(C)), 0, 2);
     Vector<C> b[vectors];
     UNROLL
     for (int v = 0; v < vectors; ++v) b[v] = Load(panel + v * VL);
@@ -64,21 +65,30 @@ void MultiplyTile(const TileRows<C>& a, int64_t K, const C* panel, const C* next
 }
 
 // MultiplyTile for `height` rows, 1 … kTileRows[vectors], known only at run time.
-template <class C, int vectors, bool by_columns, int rows = kTileRows[vectors]>
+template <class C, int vectors, bool by_columns, bool fetch, int rows = kTileRows[vectors]>
 INLINE void MultiplyRows(int height, const TileRows<C>& a, int64_t K, const C* panel, const C* next,
                          C* sums) {
   if constexpr (rows > 1) {
     if (height < rows) {
-      return MultiplyRows<C, vectors, by_columns, rows - 1>(height, a, K, panel, next, sums);
+      return MultiplyRows<C, vectors, by_columns, fetch, rows - 1>(height, a, K, panel, next, sums);
     }
   }
-  MultiplyTile<C, rows, vectors, by_columns>(a, K, panel, next, sums);
+  MultiplyTile<C, rows, vectors, by_columns, fetch>(a, K, panel, next, sums);
 }
 
-// Calls f(p, the panel after it or, after the last one, p) for the panels of a kernel's arguments.
-template <class Arguments, class F>
+// Panels of that many bytes stay in L2 from one time step to the next.
+constexpr int64_t kPanelBytesInL2 = 1 << 18;
+
+// Calls f(p, following) for the panels of a kernel's arguments. `following` is the panel to be
+// fetched meanwhile: the one after p, or p itself where there is none that would not be in L2.
+template <class C, class Arguments, class F>
 INLINE void ForEachPanel(const Arguments& args, F f) {
+  const Panels<C>& panels = *args.panels;
   const int64_t count = args.panel_end - args.panel_begin;
+  if (count * panels.K * panels.vectors * VECTOR_BYTES <= kPanelBytesInL2) {
+    for (int64_t p = args.panel_begin; p < args.panel_end; ++p) f(p, p);
+    return;
+  }
   for (int64_t i = 0; i < count; ++i) {
     const int64_t last = count - 1, following = i < last ? i + 1 : last;
     if (args.backwards) {
@@ -89,25 +99,45 @@ INLINE void ForEachPanel(const Arguments& args, F f) {
   }
 }
 
-// Adds the tile's rows × rows a.k_begin … k_end−1 of panel p to the sums. Tile number `tile` of its
-// panel fetches its part of panel `following`.
-template <class C, bool by_columns = false>
+// MultiplyRows for `vectors`, 1 … 4, known only at run time.
+template <class C, bool by_columns, bool fetch>
+void MultiplyPanel(int vectors, int height, const TileRows<C>& a, int64_t K, const C* panel,
+                   const C* next, C* sums) {
+  switch (vectors) {
+    case 1:
+      return MultiplyRows<C, 1, by_columns, fetch>(height, a, K, panel, next, sums);
+    case 2:
+      return MultiplyRows<C, 2, by_columns, fetch>(height, a, K, panel, next, sums);
+    case 3:
+      return MultiplyRows<C, 3, by_columns, fetch>(height, a, K, panel, next, sums);
+    default:
+      return MultiplyRows<C, 4, by_columns, fetch>(height, a, K, panel, next, sums);
+  }
+}
+
+// Adds the tile's rows × rows a.k_begin … k_end−1 of panel p to the sums. The first tiles of a
+// panel fetch panel `following`, `tile` being their number.
+template <class C>
 void Multiply(const Panels<C>& panels, int64_t p, int64_t following, int64_t k_end, int rows,
               int64_t tile, const TileRows<C>& a, TileSums<C>* sums) {
   const int64_t width = panels.vectors * kVectorLength<C>, K = k_end - a.k_begin;
   const C* panel = panels.data + (p * panels.K + a.k_begin) * width;
+  if (following == p || tile >= panels.vectors) {
+    return MultiplyPanel<C, false, false>(panels.vectors, rows, a, K, panel, nullptr, sums->values);
+  }
   const C* next =
       panels.data + (following * panels.K + a.k_begin) * width + tile * K * (64 / sizeof(C));
-  switch (panels.vectors) {
-    case 1:
-      return MultiplyRows<C, 1, by_columns>(rows, a, K, panel, next, sums->values);
-    case 2:
-      return MultiplyRows<C, 2, by_columns>(rows, a, K, panel, next, sums->values);
-    case 3:
-      return MultiplyRows<C, 3, by_columns>(rows, a, K, panel, next, sums->values);
-    default:
-      return MultiplyRows<C, 4, by_columns>(rows, a, K, panel, next, sums->values);
-  }
+  MultiplyPanel<C, false, true>(panels.vectors, rows, a, K, panel, next, sums->values);
+}
+
+// The same with a left-hand side by columns; of sums over all steps, whose panels are in L2.
+template <class C>
+void MultiplyColumns(const Panels<C>& panels, int64_t p, int64_t k_end, int rows,
+                     const TileRows<C>& a, TileSums<C>* sums) {
+  const int64_t width = panels.vectors * kVectorLength<C>;
+  const C* panel = panels.data + (p * panels.K + a.k_begin) * width;
+  MultiplyPanel<C, true, false>(panels.vectors, rows, a, k_end - a.k_begin, panel, nullptr,
+                                sums->values);
 }
 
 // Divides `rows` into tiles of nearly equal height, at most `most`: 16 = 6 + 5 + 5 keeps the units
@@ -153,22 +183,34 @@ INLINE void LoadSums(const Panels<C>& panels, int64_t p, int rows, const C* cons
   }
 }
 
+// Fetches into L1, for writing, what the tile of the rows from `row` on is about to load: lines far
+// apart, which the hardware does not foresee.
+template <class C>
+INLINE void FetchSums(const ProductArguments<C>& args, int64_t p, int64_t row, int rows) {
+  const int64_t end = row + rows < args.rows ? row + rows : args.rows;
+  for (int v = 0; v < args.panels->vectors; ++v) {
+    const int64_t column = SpanOf(*args.panels, p, v).column;
+    for (int64_t m = row; m < end; ++m) __builtin_prefetch(args.c[m] + column, 1, 3);
+  }
+}
+
 template <class C>
 void Product(const ProductArguments<C>& args) {
   const Panels<C>& panels = *args.panels;
-  ForEachPanel(args, [&](int64_t p, int64_t following) {
+  ForEachPanel<C>(args, [&](int64_t p, int64_t following) {
     ForEachTile(args.rows, kTileRows[panels.vectors], [&](int64_t row, int rows, int64_t tile) {
       TileSums<C> sums;
       if (args.accumulate) {
         LoadSums(panels, p, rows, args.c + row, 1, &sums);
+        FetchSums(args, p, row + rows, rows);
       } else if (args.bias) {
         LoadSums(panels, p, rows, &args.bias, 0, &sums);
       } else {
         __builtin_memset(sums.values, 0, sizeof(C) * rows * panels.vectors * kVectorLength<C>);
       }
       if (args.columns) {
-        Multiply<C, true>(panels, p, following, args.k_end, rows, tile,
-                          {nullptr, args.columns + row, args.column_stride, args.k_begin}, &sums);
+        MultiplyColumns<C>(panels, p, args.k_end, rows,
+                           {nullptr, args.columns + row, args.column_stride, args.k_begin}, &sums);
       } else {
         Multiply<C>(panels, p, following, args.k_end, rows, tile,
                     {args.a + row, nullptr, 0, args.k_begin}, &sums);
