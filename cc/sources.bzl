@@ -99,6 +99,7 @@ CC_TEST_SOURCES = [
     "tests/cc/dropout_test.cc",
     "tests/cc/engine_threads_test.cc",
     "tests/cc/handle_pool_test.cc",
+    "tests/cc/host_device_test.cc",
     "tests/cc/intra_op_pool_test.cc",
     "tests/cc/kernels_test.cc",
     "tests/cc/params_layout_test.cc",

@@ -19,10 +19,12 @@ namespace {
 constexpr int kInput = 0, kInputH = 1, kInputC = 2, kParams = 3, kLengths = 4;
 constexpr int32_t kNoLength = 0;
 
-absl::Status AllocateOutput(OpKernelContext* ctx, int index, const Shape& shape, void** data) {
+absl::Status AllocateOutput(OpKernelContext* ctx, Device* device, int index, const Shape& shape,
+                            void** data) {
   Tensor* tensor = nullptr;
   TF_RETURN_IF_ERROR(ctx->allocate_output(index, ToTensorShape(shape), &tensor));
   *data = tensor->data();
+  device->WillWrite(*data, tensor->TotalBytes());
   return absl::OkStatus();
 }
 
@@ -82,13 +84,14 @@ absl::Status ForwardBody::Run(OpKernelContext* ctx, Device* device) {
   buffers.input_h = ctx->input(kInputH).data();
   buffers.input_c = ctx->input(kInputC).data();
   buffers.params = ctx->input(kParams).data();
-  TF_RETURN_IF_ERROR(AllocateOutput(ctx, 0, plan.output_shape, &buffers.output));
-  TF_RETURN_IF_ERROR(AllocateOutput(ctx, 1, plan.input_h_shape, &buffers.output_h));
-  TF_RETURN_IF_ERROR(AllocateOutput(ctx, 2, plan.output_c_shape, &buffers.output_c));
-  TF_RETURN_IF_ERROR(AllocateOutput(ctx, 3, {call.reserve_elements()}, &buffers.reserve_space));
+  TF_RETURN_IF_ERROR(AllocateOutput(ctx, device, 0, plan.output_shape, &buffers.output));
+  TF_RETURN_IF_ERROR(AllocateOutput(ctx, device, 1, plan.input_h_shape, &buffers.output_h));
+  TF_RETURN_IF_ERROR(AllocateOutput(ctx, device, 2, plan.output_c_shape, &buffers.output_c));
+  TF_RETURN_IF_ERROR(
+      AllocateOutput(ctx, device, 3, {call.reserve_elements()}, &buffers.reserve_space));
   if (has_host_reserved_) {
     void* host_reserved;
-    TF_RETURN_IF_ERROR(AllocateOutput(ctx, 4, {0}, &host_reserved));
+    TF_RETURN_IF_ERROR(AllocateOutput(ctx, device, 4, {0}, &host_reserved));
   }
   return ToTensorFlow(call.Forward(buffers));
 }
@@ -127,8 +130,8 @@ absl::Status BackwardBody::Run(OpKernelContext* ctx, Device* device) {
   buffers.output_h_backprop = output_h_backprop.data();
   buffers.output_c_backprop = output_c_backprop.data();
   buffers.reserve_space = reserve_space.data();
-  TF_RETURN_IF_ERROR(AllocateOutput(ctx, 0, plan.input_shape, &buffers.input_backprop));
-  TF_RETURN_IF_ERROR(AllocateOutput(ctx, 1, plan.input_h_shape, &buffers.input_h_backprop));
+  TF_RETURN_IF_ERROR(AllocateOutput(ctx, device, 0, plan.input_shape, &buffers.input_backprop));
+  TF_RETURN_IF_ERROR(AllocateOutput(ctx, device, 1, plan.input_h_shape, &buffers.input_h_backprop));
   // Of other modes than lstm input_c may have any shape.
   Tensor* input_c_backprop = nullptr;
   TF_RETURN_IF_ERROR(ctx->allocate_output(2, ctx->input(kInputC).shape(), &input_c_backprop));
@@ -137,7 +140,8 @@ absl::Status BackwardBody::Run(OpKernelContext* ctx, Device* device) {
     TF_RETURN_IF_ERROR(
         ToTensorFlow(device->Zero(buffers.input_c_backprop, input_c_backprop->TotalBytes())));
   }
-  TF_RETURN_IF_ERROR(AllocateOutput(ctx, 3, {plan.weights.size()}, &buffers.params_backprop));
+  TF_RETURN_IF_ERROR(
+      AllocateOutput(ctx, device, 3, {plan.weights.size()}, &buffers.params_backprop));
   return ToTensorFlow(call.Backward(buffers, backward.reserve_space));
 }
 

@@ -56,6 +56,7 @@ class CpuDevice final : public HostDevice {
     TF_CUDNN_RNN_RETURN_IF_ERROR(
         FromTensorFlow(ctx_->allocate_temp(tensorflow::DT_UINT8, shape, tensor)));
     *memory = tensor->data();
+    WillWrite(*memory, bytes);
     return Status();
   }
 

@@ -1,3 +1,8 @@
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -8,6 +13,10 @@ namespace tf_cudnn_rnn {
 
 namespace {
 constexpr size_t kAlignment = 64;
+
+// NumPy's threshold: two huge pages, so that there is one between the ends.
+constexpr size_t kHugePages = size_t{4} << 20;
+constexpr uintptr_t kPage = 4096;
 }  // namespace
 
 Status HostDevice::Allocate(size_t bytes, void** memory) {
@@ -26,7 +35,20 @@ Status HostDevice::AllocateShared(size_t bytes, std::shared_ptr<void>* memory) {
     return ResourceExhausted("no memory for ", bytes, " bytes of scratch");
   }
   memory->reset(allocated, std::free);
+  WillWrite(allocated, bytes);
   return Status();
+}
+
+void HostDevice::WillWrite([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
+#if defined(MADV_HUGEPAGE)
+  if (bytes < kHugePages) return;
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory);
+  const uintptr_t first = (begin + kPage - 1) / kPage * kPage,
+                  last = (begin + bytes) / kPage * kPage;
+  // A kernel that knows no huge pages refuses, and the memory is as good as before. A page that is
+  // not a multiple of kPage of its own size is refused too.
+  madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#endif
 }
 
 // Null pointers come with 0 bytes: memcpy and memset refuse them even then.
