@@ -42,12 +42,11 @@ Status HostDevice::AllocateShared(size_t bytes, std::shared_ptr<void>* memory) {
 void HostDevice::WillWrite([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
 #if defined(MADV_HUGEPAGE)
   if (bytes < kHugePages) return;
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory);
-  const uintptr_t first = (begin + kPage - 1) / kPage * kPage,
-                  last = (begin + bytes) / kPage * kPage;
-  // A kernel that knows no huge pages refuses, and the memory is as good as before. A page that is
-  // not a multiple of kPage of its own size is refused too.
-  madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+  // From the first whole page to the last.
+  const size_t before = -reinterpret_cast<uintptr_t>(memory) % kPage;
+  // A kernel that knows no huge pages refuses, as does one whose own pages are larger, and the
+  // memory is as good as before.
+  madvise(static_cast<char*>(memory) + before, (bytes - before) / kPage * kPage, MADV_HUGEPAGE);
 #endif
 }
 
