@@ -84,13 +84,10 @@ constexpr int64_t kPanelBytesInL2 = 1 << 18;
 template <class C, class Arguments, class F>
 INLINE void ForEachPanel(const Arguments& args, F f) {
   const Panels<C>& panels = *args.panels;
-  const int64_t count = args.panel_end - args.panel_begin;
-  if (count * panels.K * panels.vectors * VECTOR_BYTES <= kPanelBytesInL2) {
-    for (int64_t p = args.panel_begin; p < args.panel_end; ++p) f(p, p);
-    return;
-  }
+  const int64_t count = args.panel_end - args.panel_begin, last = count - 1;
+  const bool in_l2 = count * panels.K * panels.vectors * VECTOR_BYTES <= kPanelBytesInL2;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t last = count - 1, following = i < last ? i + 1 : last;
+    const int64_t following = in_l2 || i == last ? i : i + 1;
     if (args.backwards) {
       f(args.panel_begin + last - i, args.panel_begin + last - following);
     } else {
@@ -116,28 +113,21 @@ void MultiplyPanel(int vectors, int height, const TileRows<C>& a, int64_t K, con
 }
 
 // Adds the tile's rows × rows a.k_begin … k_end−1 of panel p to the sums. The first tiles of a
-// panel fetch panel `following`, `tile` being their number.
-template <class C>
+// panel fetch panel `following`, `tile` being their number; not with a left-hand side by columns:
+// that is of sums over all steps, whose panels are in L2.
+template <class C, bool by_columns = false>
 void Multiply(const Panels<C>& panels, int64_t p, int64_t following, int64_t k_end, int rows,
               int64_t tile, const TileRows<C>& a, TileSums<C>* sums) {
   const int64_t width = panels.vectors * kVectorLength<C>, K = k_end - a.k_begin;
   const C* panel = panels.data + (p * panels.K + a.k_begin) * width;
-  if (following == p || tile >= panels.vectors) {
-    return MultiplyPanel<C, false, false>(panels.vectors, rows, a, K, panel, nullptr, sums->values);
+  if constexpr (!by_columns) {
+    if (following != p && tile < panels.vectors) {
+      const C* next =
+          panels.data + (following * panels.K + a.k_begin) * width + tile * K * (64 / sizeof(C));
+      return MultiplyPanel<C, false, true>(panels.vectors, rows, a, K, panel, next, sums->values);
+    }
   }
-  const C* next =
-      panels.data + (following * panels.K + a.k_begin) * width + tile * K * (64 / sizeof(C));
-  MultiplyPanel<C, false, true>(panels.vectors, rows, a, K, panel, next, sums->values);
-}
-
-// The same with a left-hand side by columns; of sums over all steps, whose panels are in L2.
-template <class C>
-void MultiplyColumns(const Panels<C>& panels, int64_t p, int64_t k_end, int rows,
-                     const TileRows<C>& a, TileSums<C>* sums) {
-  const int64_t width = panels.vectors * kVectorLength<C>;
-  const C* panel = panels.data + (p * panels.K + a.k_begin) * width;
-  MultiplyPanel<C, true, false>(panels.vectors, rows, a, k_end - a.k_begin, panel, nullptr,
-                                sums->values);
+  MultiplyPanel<C, by_columns, false>(panels.vectors, rows, a, K, panel, nullptr, sums->values);
 }
 
 // Divides `rows` into tiles of nearly equal height, at most `most`: 16 = 6 + 5 + 5 keeps the units
@@ -209,8 +199,8 @@ void Product(const ProductArguments<C>& args) {
         __builtin_memset(sums.values, 0, sizeof(C) * rows * panels.vectors * kVectorLength<C>);
       }
       if (args.columns) {
-        MultiplyColumns<C>(panels, p, args.k_end, rows,
-                           {nullptr, args.columns + row, args.column_stride, args.k_begin}, &sums);
+        Multiply<C, true>(panels, p, following, args.k_end, rows, tile,
+                          {nullptr, args.columns + row, args.column_stride, args.k_begin}, &sums);
       } else {
         Multiply<C>(panels, p, following, args.k_end, rows, tile,
                     {args.a + row, nullptr, 0, args.k_begin}, &sums);
