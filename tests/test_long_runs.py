@@ -4,6 +4,7 @@ python tests/test_long_runs.py 20000      the long form; docs/reliability.md has
 """
 
 import gc
+import json
 import resource
 import sys
 import time
@@ -82,9 +83,13 @@ def run_calls(calls, report=None):
 
 
 def test_memory_stays():
-    """A thousand calls; nothing grows after the first three hundred."""
-    resident = run_calls(1000)
-    assert max(resident[3:]) - resident[2] < 8 << 20, resident
+    """A thousand calls; nothing grows after the first three hundred.
+
+    In a process of their own: what earlier tests left in the heap moves resident memory by 10 MiB.
+    """
+    code = "import json, test_long_runs; print(json.dumps(test_long_runs.run_calls(1000)))"
+    resident = json.loads(run_ops.run_python(code).splitlines()[-1])
+    assert max(resident[3:]) - resident[2] < 4 << 20, resident
 
 
 def test_memory_of_new_nodes_stays():
