@@ -16,6 +16,7 @@ from compare import relative_error
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CPU, GPU = "/CPU:0", "/GPU:0"
+NAMES = run_ops.FORWARD_NAMES + run_ops.BACKWARD_NAMES
 
 
 def main(functions):
@@ -56,6 +57,29 @@ def forward_and_backward(case, inputs, device, version=3, **attributes):
     for name, value in run_ops.numpy_values(again, run_ops.BACKWARD_NAMES).items():
         assert value.tobytes() == values[name].tobytes(), f"{name} differs the second time"
     return values
+
+
+class Node:
+    """A forward and a backward node with kernels, a graph and a session of their own."""
+
+    def __init__(self, case, device=GPU, **attributes):
+        inputs = case.make_inputs()
+        self.graph = tf.Graph()
+        with self.graph.as_default(), on(device):
+            result = run_ops.forward(case, inputs, **attributes)
+            gradient = run_ops.backward(case, inputs, result, **attributes)
+            self.fetches = [*result[:3], *gradient]
+
+    def __enter__(self):
+        self.session = tf.compat.v1.Session(graph=self.graph)
+        return self
+
+    def __exit__(self, *_):
+        self.session.close()
+
+    def run(self):
+        """The values of NAMES, in their order."""
+        return self.session.run(self.fetches)
 
 
 class Comparison:

@@ -11,7 +11,7 @@ import tensorflow as tf
 import cases
 import checks
 import run_ops
-from checks import CPU, GPU, Comparison, on
+from checks import CPU, GPU, Comparison, Node, on
 
 STATUSES = {
     "BAD_PARAM": 2000,
@@ -53,28 +53,6 @@ class StrictCudnn:
 
     def last_math_type(self):
         return self.library.strict_cudnn_last_math_type()
-
-
-class Node:
-    """A forward and a backward node on the GPU with kernels of their own."""
-
-    def __init__(self, case, **attributes):
-        self.inputs = case.make_inputs()
-        self.graph = tf.Graph()
-        with self.graph.as_default(), tf.device(GPU):
-            result = run_ops.forward(case, self.inputs, **attributes)
-            gradient = run_ops.backward(case, self.inputs, result, **attributes)
-            self.fetches = [*result[:3], *gradient]
-
-    def __enter__(self):
-        self.session = tf.compat.v1.Session(graph=self.graph)
-        return self
-
-    def __exit__(self, *_):
-        self.session.close()
-
-    def run(self):
-        return self.session.run(self.fetches)
 
 
 def every_function_fails():

@@ -11,7 +11,7 @@ from tensorflow.python.framework import kernels
 import cases
 import checks
 import run_ops
-from checks import CPU, GPU, Comparison, forward_and_backward, on
+from checks import CPU, GPU, NAMES, Comparison, Node, forward_and_backward, on
 from tf_cudnn_rnn_ops import raw_ops
 
 COMPUTE_OPS = [
@@ -130,22 +130,15 @@ def dropout():
     comparison = Comparison()
     for mode in cases.MODES:
         case = cases.Case(mode, 3, "bidirectional", 6, 5, 4, 16, lengths="zeros")
-        inputs = case.make_inputs()
         found = {}
         for device in (CPU, GPU):
-            with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-                with tf.device(device):
-                    attributes = {"dropout": 0.4, "seed": 5, "seed2": 7}
-                    result = run_ops.forward(case, inputs, **attributes)
-                    gradient = run_ops.backward(case, inputs, result, **attributes)
-                fetches = [list(result[:3]), list(gradient)]
-                found[device] = [session.run(fetches) for _ in range(2)]
-        names = run_ops.FORWARD_NAMES + run_ops.BACKWARD_NAMES
+            with Node(case, device, dropout=0.4, seed=5, seed2=7) as node:
+                found[device] = [node.run() for _ in range(2)]
         for call, (actual, expected) in enumerate(zip(found[GPU], found[CPU], strict=True)):
-            for name, value, wanted in zip(names, sum(actual, []), sum(expected, []), strict=True):
+            for name, value, wanted in zip(NAMES, actual, expected, strict=True):
                 comparison.add(f"{case.id} call {call} {name}", value, wanted, 1e-6)
         first, second = found[GPU]
-        if np.array_equal(first[0][0], second[0][0]):
+        if np.array_equal(first[0], second[0]):
             comparison.failures.append(f"{case.id}: two calls dropped the same values")
     return comparison.report()
 
@@ -154,25 +147,19 @@ def one_node_in_two_threads():
     """Two executions of one node at once."""
     comparison = Comparison()
     case = cases.Case("lstm", 2, "bidirectional", 40, 8, 16, 24, 10, lengths="zeros")
-    inputs = case.make_inputs()
-    expected = forward_and_backward(case, inputs, CPU)
-    names = run_ops.FORWARD_NAMES + run_ops.BACKWARD_NAMES
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        with tf.device(GPU):
-            result = run_ops.forward(case, inputs)
-            gradient = run_ops.backward(case, inputs, result)
-        fetches = [*result[:3], *gradient]
-        found = []
+    expected = forward_and_backward(case, case.make_inputs(), CPU)
+    found = []
+    with Node(case) as node:
 
         def run():
             for _ in range(20):
-                found.append(session.run(fetches))
+                found.append(node.run())
 
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             for done in [pool.submit(run) for _ in range(4)]:
                 done.result()
     for values in found:
-        for name, value in zip(names, values, strict=True):
+        for name, value in zip(NAMES, values, strict=True):
             comparison.add(name, value, expected[name], 1e-6)
     return {**comparison.report(), "runs": len(found)}
 
@@ -246,18 +233,10 @@ def two_gpus():
 
     # Sessions, as TensorFlow mixes up the host arguments of eager ops that threads run at once on
     # one GPU, its own ops too: github.com/tensorflow/tensorflow/pull/123993.
-    def in_session(gpu, case):
-        inputs = case.make_inputs()
-        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-            with on(gpu):
-                result = run_ops.forward(case, inputs)
-                gradient = run_ops.backward(case, inputs, result)
-            names = run_ops.FORWARD_NAMES + run_ops.BACKWARD_NAMES
-            return dict(zip(names, session.run([*result[:3], *gradient]), strict=True))
-
     def run(gpu):
         for case in rows:
-            compare(gpu, case, in_session(gpu, case))
+            with Node(case, gpu) as node:
+                compare(gpu, case, dict(zip(NAMES, node.run(), strict=True)))
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(run, gpu) for gpu in gpus * 2]:
