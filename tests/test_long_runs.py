@@ -82,24 +82,32 @@ def run_calls(calls, report=None):
     return resident
 
 
-def test_memory_stays():
-    """A thousand calls; nothing grows after the first three hundred.
+def run_new_nodes(graphs):
+    """Resident memory in bytes after each of many graphs, with kernels of their own, run once."""
+    case = LARGEST.replace(T=3, B=2)
+    inputs = case.make_inputs()
+    resident = []
+    for _ in range(graphs):
+        run_ops.run_fresh(lambda: run_ops.forward(case, inputs, dropout=0.5).output)
+        resident.append(resident_bytes())
+    return resident
 
-    In a process of their own: what earlier tests left in the heap moves resident memory by 10 MiB.
-    """
-    code = "import json, test_long_runs; print(json.dumps(test_long_runs.run_calls(1000)))"
-    resident = json.loads(run_ops.run_python(code).splitlines()[-1])
+
+def in_new_process(call):
+    """A call of a function above, where no earlier test has moved resident memory by 10 MiB."""
+    code = f"import json, test_long_runs; print(json.dumps(test_long_runs.{call}))"
+    return json.loads(run_ops.run_python(code).splitlines()[-1])
+
+
+def test_memory_stays():
+    """A thousand calls; nothing grows after the first three hundred."""
+    resident = in_new_process("run_calls(1000)")
     assert max(resident[3:]) - resident[2] < 4 << 20, resident
 
 
 def test_memory_of_new_nodes_stays():
     """Kernels take what they keep with them: many graphs, one after another."""
-    case = LARGEST.replace(T=3, B=2)
-    inputs = case.make_inputs()
-    resident = []
-    for _ in range(30):
-        run_ops.run_fresh(lambda: run_ops.forward(case, inputs, dropout=0.5).output)
-        resident.append(resident_bytes())
+    resident = in_new_process("run_new_nodes(30)")
     # TensorFlow itself keeps some of every graph.
     assert resident[-1] - resident[10] < 16 << 20, resident[::5]
 
